@@ -1,0 +1,1 @@
+"""PyTorch, watched through its dispatcher."""

@@ -1,0 +1,104 @@
+"""A dispatched call -> a small hashable key, quickly; and the key -> an Op, once per distinct call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bitwatt.records import Op, TensorSpec
+
+#: Scalars that some rule can tell apart. All others differ from step to step (learning rates, bias corrections) and
+#: would make equal work look distinct.
+_TELLING = frozenset({0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, -0.5, float("inf"), float("-inf")})
+SCALAR = "scalar"
+
+_STRIDED = torch.strided
+_PLAIN = (Tensor, torch.nn.Parameter)
+
+
+class _Spec(tuple[Any, ...]):
+    """A tensor that shape and dtype do not describe: (shape, dtype, nnz, parts)."""
+
+    __slots__ = ()
+
+
+def key_of(value: Any) -> Any:
+    """A hashable stand-in for one argument or result."""
+    kind = type(value)
+    if kind in _PLAIN or isinstance(value, Tensor):
+        try:
+            if value.layout is _STRIDED:
+                return value.shape, value.dtype
+        except RuntimeError:  # a strided nested tensor has no sizes
+            return _ragged(value)
+        return _sparse(value)
+    if kind is int:
+        return value
+    if value is None or kind is bool or kind is str or kind is torch.dtype:
+        return value
+    if kind is float:
+        return value if value in _TELLING else SCALAR
+    if kind is list or kind is tuple or isinstance(value, (list, tuple)):
+        return _List([key_of(item) for item in value])
+    return f"<{kind.__name__}>"
+
+
+class _List(tuple[Any, ...]):
+    """A list argument, told from the (shape, dtype) of a tensor by its class."""
+
+    __slots__ = ()
+
+
+def _sparse(value: Tensor) -> Any:
+    if value.is_nested:
+        return _ragged(value)
+    stored = value.values().numel() if value.layout is not torch.sparse_coo else value._values().numel()
+    return _Spec((tuple(value.shape), value.dtype, int(stored), None))
+
+
+def _ragged(value: Tensor) -> Any:
+    sizes = value._nested_tensor_size() if value.layout is _STRIDED else None
+    if sizes is None:
+        return _Spec((tuple(int(n) if isinstance(n, int) else 0 for n in value.shape), value.dtype, None, None))
+    parts = tuple(tuple(row) for row in sizes.tolist())
+    return _Spec(((len(parts),), value.dtype, None, parts))
+
+
+def decode(func: Any, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], out: Any) -> Op:
+    """The Op behind a key, with arguments named as in the operator's schema."""
+    schema = getattr(func, "_schema", None)
+    names = [argument.name for argument in schema.arguments] if schema is not None else []
+    names += [f"arg{i}" for i in range(len(names), len(args))]
+    named = [(name, _value(arg)) for name, arg in zip(names, args, strict=False)]
+    named += [(name, _value(arg)) for name, arg in kwargs if name != "out"]
+    if out is None and named and isinstance(named[0][1], TensorSpec):
+        outputs: tuple[TensorSpec, ...] = (named[0][1],)  # in place: what came out is the first argument
+    else:
+        decoded = _value(out)
+        outputs = tuple(o for o in (decoded if isinstance(decoded, tuple) else (decoded,)) if isinstance(o, TensorSpec))
+    return Op(name_of(func), tuple(named), outputs, getattr(func, "_overloadname", ""))
+
+
+def name_of(func: Any) -> str:
+    """`aten.mm`, `quantized.linear_dynamic`, `higher_order.flex_attention`."""
+    packet = getattr(func, "overloadpacket", None)
+    if packet is not None:
+        return str(packet._qualified_op_name).replace("::", ".")
+    return f"higher_order.{func.name()}"
+
+
+def dtype_name(value: torch.dtype) -> str:
+    return str(value).removeprefix("torch.")
+
+
+def _value(key: Any) -> Any:
+    if isinstance(key, _Spec):
+        shape, dtype, nnz, parts = key
+        return TensorSpec(shape, dtype_name(dtype), nnz, parts)
+    if isinstance(key, _List):
+        return tuple(_value(item) for item in key)
+    if isinstance(key, tuple):
+        return TensorSpec(tuple(key[0]), dtype_name(key[1]))
+    return dtype_name(key) if isinstance(key, torch.dtype) else key

@@ -1,0 +1,68 @@
+"""The ledger: how often each distinct op was called, by phase and scope. It holds no prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from bitwatt.records import Op
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`calls` equal calls of one op in one place."""
+
+    phase: str
+    scope: str
+    op: Op
+    calls: int
+
+
+class Ledger:
+    """Rows with equal (phase, scope, op) are one row. Ledgers add and scale."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._calls: dict[tuple[str, str, Op], int] = {}
+        for row in rows:
+            self.add(row.phase, row.scope, row.op, row.calls)
+
+    def add(self, phase: str, scope: str, op: Op, calls: int = 1) -> None:
+        key = (phase, scope, op)
+        self._calls[key] = self._calls.get(key, 0) + calls
+
+    def __iter__(self) -> Iterator[Row]:
+        return (Row(*key, calls) for key, calls in self._calls.items())
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ledger) and self._calls == other._calls
+
+    __hash__ = object.__hash__  # by identity: it can be a cache key, never a dict key by content
+
+    def __add__(self, other: Ledger) -> Ledger:
+        return Ledger([*self, *other])
+
+    def __mul__(self, times: int) -> Ledger:
+        return Ledger(replace(row, calls=row.calls * times) for row in self)
+
+    __rmul__ = __mul__
+
+    def within(self, phase: str) -> Ledger:
+        """The same rows as a part of `phase`."""
+        return Ledger(replace(row, phase=f"{phase}/{row.phase}" if row.phase else phase) for row in self)
+
+    def folded(self, limit: int) -> Ledger:
+        """At most about `limit` rows: scopes give up their deepest level until the rows fit. No call is lost."""
+        ledger = self
+        while len(ledger) > limit:
+            depth = max(row.scope.count(".") for row in ledger)
+            if not depth:
+                break
+            ledger = Ledger(replace(row, scope=_cut(row.scope, depth)) for row in ledger)
+        return ledger
+
+
+def _cut(scope: str, depth: int) -> str:
+    return scope if scope.count(".") < depth else scope.rpartition(".")[0]

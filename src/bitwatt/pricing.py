@@ -1,0 +1,213 @@
+"""Turn a ledger into numbers: find each op's rule, apply a cost model, and keep what no rule covers in sight."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import entry_points
+
+from bitwatt.errors import MissingRuleError, UnknownNameError
+from bitwatt.ledger import Ledger, Row
+from bitwatt.records import Layer, Op, Run, Work
+from bitwatt.registry import RULES, Rule, work_of
+
+#: (kind of work, precision, amount): what a cost model asks for one call.
+Charge = tuple[str, str, int]
+
+COUNTED, FREE, MISSING = "counted", "free", "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of the ledger with its rule and the work of one call."""
+
+    row: Row
+    rule: Rule | None
+    work: Work | None
+    layer: Layer | None = None
+    reason: str = ""
+
+    @property
+    def status(self) -> str:
+        if self.rule is None or self.work is None:
+            return MISSING
+        return FREE if self.rule.function is None else COUNTED
+
+    @property
+    def op(self) -> Op:
+        return self.row.op
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """What work is worth under one convention. `charges` prices one call of a counted entry."""
+
+    name: str
+    unit: str
+    about: str
+    source: str
+    charges: Callable[[Entry], Iterable[Charge]]
+    #: Kinds that this convention cannot speak of. A row made of nothing else is left out rather than priced at 0.
+    outside: frozenset[str] = frozenset({"text"})
+
+    def __str__(self) -> str:
+        return self.name
+
+    def covers(self, work: Work) -> bool:
+        return bool(work.products) or not work.ops or any(kind not in self.outside for kind, *_ in work.ops)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How many calls were counted, free on purpose, or covered by no rule."""
+
+    counted: int
+    free: int
+    missing: int
+    estimated: int = 0
+
+    def __str__(self) -> str:
+        text = f"{self.counted:,} ops counted, {self.free:,} free, {self.missing:,} missing"
+        return f"{text}, {self.estimated:,} estimated" if self.estimated else text
+
+
+class Totals:
+    """A run priced by one model: `total`, `by(...)`, `missing` and `coverage`."""
+
+    def __init__(self, entries: list[Entry], model: CostModel) -> None:
+        self.entries, self.model = entries, model
+
+    @cached_property
+    def _charged(self) -> list[tuple[Entry, tuple[Charge, ...]]]:
+        return [
+            (entry, tuple(self.model.charges(entry)))
+            for entry in self.entries
+            if entry.work is not None and self.model.covers(entry.work)
+        ]
+
+    @cached_property
+    def total(self) -> int:
+        return sum(amount * entry.row.calls for entry, charges in self._charged for _, _, amount in charges)
+
+    def by(self, *keys: str) -> dict[str, int] | dict[tuple[str, ...], int]:
+        """Sums over one or more of phase, scope, op, family, kind, precision. One key gives a dict of plain strings."""
+        if unknown := set(keys) - set(KEYS):
+            raise UnknownNameError(f"cannot sum by {', '.join(sorted(unknown))}; choose from {', '.join(KEYS)}")
+        sums: dict[tuple[str, ...], int] = {}
+        split = bool({"kind", "precision"} & set(keys))
+        for entry, charges in self._charged:
+            for charge in charges if split or charges else (("", "", 0),):
+                group = tuple(KEYS[key](entry, charge) for key in keys)
+                sums[group] = sums.get(group, 0) + charge[2] * entry.row.calls
+        if len(keys) == 1:
+            return {group[0]: amount for group, amount in sums.items()}
+        return sums
+
+    @cached_property
+    def missing(self) -> dict[str, int]:
+        """Op name -> calls, for ops that no rule covers."""
+        calls: dict[str, int] = {}
+        for entry in self.entries:
+            if entry.status == MISSING:
+                calls[entry.op.name] = calls.get(entry.op.name, 0) + entry.row.calls
+        return calls
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        calls = {COUNTED: 0, FREE: 0, MISSING: 0}
+        estimated = 0
+        for entry in self.entries:
+            calls[entry.status] += entry.row.calls
+            if entry.work is not None and entry.work.estimated:
+                estimated += entry.row.calls
+        return Coverage(calls[COUNTED], calls[FREE], calls[MISSING], estimated)
+
+    def __repr__(self) -> str:
+        return f"<{self.total:,} {self.model.unit} ({self.model}); {self.coverage}>"
+
+
+KEYS: Mapping[str, Callable[[Entry, Charge], str]] = {
+    "phase": lambda entry, _: entry.row.phase,
+    "scope": lambda entry, _: entry.row.scope,
+    "op": lambda entry, _: entry.op.name,
+    "family": lambda entry, _: entry.rule.family if entry.rule else "",
+    "kind": lambda _, charge: charge[0],
+    "precision": lambda _, charge: charge[1],
+}
+
+_models: dict[str, CostModel] = {}
+_entries: weakref.WeakKeyDictionary[Ledger, tuple[int, list[Entry]]] = weakref.WeakKeyDictionary()
+
+
+def cost_model(
+    name: str, *, unit: str, source: str, outside: Iterable[str] = ("text",)
+) -> Callable[[Callable[[Entry], Iterable[Charge]]], CostModel]:
+    """Make a cost model of a function from an entry to charges; its docstring is the formula people read."""
+
+    def register(charges: Callable[[Entry], Iterable[Charge]]) -> CostModel:
+        about = " ".join((charges.__doc__ or "").split())
+        _models[name] = CostModel(name, unit, about, source, charges, frozenset(outside))
+        return _models[name]
+
+    return register
+
+
+def cost_models() -> dict[str, CostModel]:
+    """Every cost model by name, third-party ones included."""
+    package = importlib.import_module("bitwatt.costs")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"bitwatt.costs.{module.name}")
+    for point in entry_points(group="bitwatt.costs"):
+        point.load()
+    return dict(_models)
+
+
+def find_model(model: CostModel | str) -> CostModel:
+    if isinstance(model, CostModel):
+        return model
+    known = cost_models()
+    if model not in known:
+        raise UnknownNameError(f"no cost model is called {model!r}; there are {', '.join(sorted(known))}")
+    return known[model]
+
+
+def entries_of(ledger: Ledger, layers: Mapping[str, Layer] | None = None) -> list[Entry]:
+    """Each row with its rule and work, found once per ledger and set of rules."""
+    known = _entries.get(ledger)
+    if known and known[0] == RULES.version:
+        return known[1]
+    works: dict[Op, tuple[Rule | None, Work | None, str]] = {}
+    entries = []
+    for row in ledger:
+        if row.op not in works:
+            works[row.op] = _work(row.op)
+        rule, work, reason = works[row.op]
+        entries.append(Entry(row, rule, work, (layers or {}).get(row.scope), reason))
+    _entries[ledger] = (RULES.version, entries)  # after the loop: finding rules loads files, which adds rules
+    return entries
+
+
+def _work(op: Op) -> tuple[Rule | None, Work | None, str]:
+    rule = RULES.find(op.name)
+    if rule is None:
+        return None, None, "no rule"
+    try:
+        return rule, work_of(rule, op), ""
+    except Exception as error:  # a faulty rule must not cost the user the run: the op is missing, and says why
+        return rule, None, f"its rule failed: {type(error).__name__}: {error}"
+
+
+def totals(run: Run | Ledger, model: CostModel | str = "flops", *, strict: bool = False) -> Totals:
+    """Price a run. With `strict`, an op that no rule covers raises instead of being listed in `.missing`."""
+    if isinstance(run, Ledger):
+        result = Totals(entries_of(run), find_model(model))
+    else:
+        result = Totals(entries_of(run.ledger, run.layers), find_model(model))
+    if strict and result.missing:
+        names = ", ".join(f"{name} ({calls}x)" for name, calls in sorted(result.missing.items()))
+        raise MissingRuleError(f"no rule covers {names}; add one with @bitwatt.rule, or drop strict to see the rest")
+    return result

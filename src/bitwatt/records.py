@@ -1,0 +1,196 @@
+"""The data that flows through bitwatt: what was called, what work that is, and the run that holds it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bitwatt.dtypes import Precision, dtype
+
+if TYPE_CHECKING:
+    from bitwatt.ledger import Ledger
+
+#: Arithmetic. `mac` is never written directly: it comes from a Product, which keeps its sizes.
+ARITHMETIC = frozenset(
+    "add mul div sqrt exp log pow sin tan tanh sigmoid erf special fft".split()
+)
+#: Work that is no arithmetic: comparing (also min, max, sign, select), bit logic, format changes, drawing a random
+#: number, moving one element by index, one step through text, adding up over a network.
+OTHER_KINDS = frozenset("compare logic cast random index text comm".split())
+KINDS = ARITHMETIC | OTHER_KINDS | {"mac"}
+
+#: Parts of the work that conventions treat apart: what a mask or the zeros of a sparse operand let a kernel leave out,
+#: and what a kernel computes a second time to save memory.
+NECESSARY, MASKED, SPARSE, RECOMPUTED = "", "masked", "sparse", "recomputed"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """The shape and container of one tensor argument; `nnz` for sparse layouts, `parts` for nested (ragged) ones."""
+
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    nnz: int | None = None
+    parts: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def numel(self) -> int:
+        if self.parts is not None:
+            return sum(math.prod(part) for part in self.parts)
+        return math.prod(self.shape)
+
+    @property
+    def precision(self) -> Precision:
+        return dtype(self.dtype).precision
+
+    @property
+    def nbytes(self) -> int:
+        stored = self.numel if self.nnz is None else self.nnz
+        return math.ceil(stored * dtype(self.dtype).itemsize)
+
+    @property
+    def is_complex(self) -> bool:
+        return self.precision.kind == "complex"
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One distinct call: its name, arguments and facts by name, and what came out."""
+
+    name: str
+    args: tuple[tuple[str, Any], ...] = ()
+    out: tuple[TensorSpec, ...] = ()
+    overload: str = ""
+
+    @property
+    def inputs(self) -> Iterator[TensorSpec]:
+        """Every tensor among the arguments, those inside lists too."""
+        return _tensors(value for _, value in self.args)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.inputs))})"
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[TensorSpec]:
+    for value in values:
+        if isinstance(value, TensorSpec):
+            yield value
+        elif isinstance(value, tuple):
+            yield from _tensors(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`batch` matrix products of m x k by k x n. Every multiply-accumulate belongs to one, convolutions included."""
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    a: Precision
+    b: Precision
+    part: str = NECESSARY
+
+    @property
+    def macs(self) -> int:
+        real = self.batch * self.m * self.n * self.k
+        return 4 * real if "complex" in (self.a.kind, self.b.kind) else real
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Elementary operations by kind, precision and part, matrix products with their sizes, and bytes moved.
+
+    Bytes left at None mean: every input read once and every output written once. `estimated` marks an amount that
+    depends on data nobody saw.
+    """
+
+    ops: tuple[tuple[str, Precision, str, int], ...] = ()
+    products: tuple[tuple[Product, int], ...] = ()
+    bytes_read: int | None = None
+    bytes_written: int | None = None
+    estimated: bool = False
+
+    @classmethod
+    def of(cls, precision: Precision, part: str = NECESSARY, **counts: int) -> Work:
+        """`Work.of(p, add=3, exp=1)`: so many operations of each kind, in one precision."""
+        if unknown := set(counts) - KINDS | {"mac"} & set(counts):
+            raise ValueError(f"not a kind of work: {', '.join(sorted(unknown))}")
+        return cls(ops=tuple((kind, precision, part, int(n)) for kind, n in counts.items() if n))
+
+    @property
+    def macs(self) -> int:
+        return sum(product.macs * n for product, n in self.products if product.part != RECOMPUTED)
+
+    def __add__(self, other: Work) -> Work:
+        return Work(
+            ops=_merged(self.ops + other.ops),
+            products=self.products + other.products,
+            bytes_read=_plus(self.bytes_read, other.bytes_read),
+            bytes_written=_plus(self.bytes_written, other.bytes_written),
+            estimated=self.estimated or other.estimated,
+        )
+
+    def __mul__(self, times: int) -> Work:
+        return Work(
+            ops=tuple((kind, precision, part, n * times) for kind, precision, part, n in self.ops),
+            products=tuple((product, n * times) for product, n in self.products),
+            bytes_read=None if self.bytes_read is None else self.bytes_read * times,
+            bytes_written=None if self.bytes_written is None else self.bytes_written * times,
+            estimated=self.estimated,
+        )
+
+    __rmul__ = __mul__
+
+
+def _merged(
+    ops: tuple[tuple[str, Precision, str, int], ...],
+) -> tuple[tuple[str, Precision, str, int], ...]:
+    sums: dict[tuple[str, Precision, str], int] = {}
+    for kind, precision, part, n in ops:
+        key = (kind, precision, part)
+        sums[key] = sums.get(key, 0) + n
+    return tuple((*key, n) for key, n in sums.items())
+
+
+def _plus(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else a + b
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What is known of one place in a model: its class and the dtype of the weights it owns."""
+
+    kind: str
+    weight_dtype: str | None = None
+    parameters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Where a run happened: hardware and versions, as plain text by name."""
+
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One finished measurement: what was called, where and when, on which machine. It holds no prices."""
+
+    id: str
+    name: str
+    started: str  # ISO 8601, UTC
+    seconds: float
+    ledger: Ledger
+    machine: Machine
+    phase_seconds: Mapping[str, float] = field(default_factory=dict)
+    layers: Mapping[str, Layer] = field(default_factory=dict)
+    command: str = ""
+    status: str = "ok"  # ok, failed: <exception>, interrupted
+    notes: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
