@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 #: Arithmetic. `mac` is never written directly: it comes from a Product, which keeps its sizes.
 ARITHMETIC = frozenset(
-    "add mul div sqrt exp log pow sin tan tanh sigmoid erf special fft".split()
+    ["add", "mul", "div", "sqrt", "exp", "log", "pow", "sin", "tan", "tanh", "sigmoid", "erf", "special", "fft"]
 )
 #: Work that is no arithmetic: comparing (also min, max, sign, select), bit logic, format changes, drawing a random
 #: number, moving one element by index, one step through text, adding up over a network.
-OTHER_KINDS = frozenset("compare logic cast random index text comm".split())
+OTHER_KINDS = frozenset(["compare", "logic", "cast", "random", "index", "text", "comm"])
 KINDS = ARITHMETIC | OTHER_KINDS | {"mac"}
 
 #: Parts of the work that conventions treat apart: what a mask or the zeros of a sparse operand let a kernel leave out,
@@ -193,4 +193,15 @@ class Run:
     command: str = ""
     status: str = "ok"  # ok, failed: <exception>, interrupted
     notes: tuple[str, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """FLOPs and BOPs per phase with a digest of the matrix work: equal programs have equal ones on every device."""
+        from bitwatt.fingerprint import fingerprint
+
+        return fingerprint(self)
+
+    def _repr_html_(self) -> str:
+        from bitwatt.reports import report
+
+        return report(self, format="html")

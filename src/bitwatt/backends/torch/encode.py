@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from bitwatt.records import Op, TensorSpec
 
@@ -15,7 +16,6 @@ _TELLING = frozenset({0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, -0.5, float("inf"), f
 SCALAR = "scalar"
 
 _STRIDED = torch.strided
-_PLAIN = (Tensor, torch.nn.Parameter)
 
 
 class _Spec(tuple[Any, ...]):
@@ -27,21 +27,16 @@ class _Spec(tuple[Any, ...]):
 def key_of(value: Any) -> Any:
     """A hashable stand-in for one argument or result."""
     kind = type(value)
-    if kind in _PLAIN or isinstance(value, Tensor):
-        try:
-            if value.layout is _STRIDED:
-                return value.shape, value.dtype
-        except RuntimeError:  # a strided nested tensor has no sizes
-            return _ragged(value)
-        return _sparse(value)
-    if kind is int:
-        return value
-    if value is None or kind is bool or kind is str or kind is torch.dtype:
+    if kind is Tensor or kind is Parameter:
+        return _tensor(value) if value.layout is not _STRIDED or value.is_nested else (value.shape, value.dtype)
+    if kind is int or value is None or kind is bool or kind is str or kind is torch.dtype:
         return value
     if kind is float:
         return value if value in _TELLING else SCALAR
-    if kind is list or kind is tuple or isinstance(value, (list, tuple)):
+    if isinstance(value, (list, tuple)):
         return _List([key_of(item) for item in value])
+    if isinstance(value, Tensor):
+        return _tensor(value)
     return f"<{kind.__name__}>"
 
 
@@ -51,9 +46,12 @@ class _List(tuple[Any, ...]):
     __slots__ = ()
 
 
-def _sparse(value: Tensor) -> Any:
+def _tensor(value: Tensor) -> Any:
+    """One that may be nested or sparse."""
     if value.is_nested:
         return _ragged(value)
+    if value.layout is _STRIDED:
+        return value.shape, value.dtype
     stored = value.values().numel() if value.layout is not torch.sparse_coo else value._values().numel()
     return _Spec((tuple(value.shape), value.dtype, int(stored), None))
 
@@ -71,12 +69,12 @@ def decode(func: Any, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]
     schema = getattr(func, "_schema", None)
     names = [argument.name for argument in schema.arguments] if schema is not None else []
     names += [f"arg{i}" for i in range(len(names), len(args))]
-    named = [(name, _value(arg)) for name, arg in zip(names, args, strict=False)]
-    named += [(name, _value(arg)) for name, arg in kwargs if name != "out"]
+    named = [(name, value_of(arg)) for name, arg in zip(names, args, strict=False)]
+    named += [(name, value_of(arg)) for name, arg in kwargs if name != "out"]
     if out is None and named and isinstance(named[0][1], TensorSpec):
         outputs: tuple[TensorSpec, ...] = (named[0][1],)  # in place: what came out is the first argument
     else:
-        decoded = _value(out)
+        decoded = value_of(out)
         outputs = tuple(o for o in (decoded if isinstance(decoded, tuple) else (decoded,)) if isinstance(o, TensorSpec))
     return Op(name_of(func), tuple(named), outputs, getattr(func, "_overloadname", ""))
 
@@ -86,19 +84,21 @@ def name_of(func: Any) -> str:
     packet = getattr(func, "overloadpacket", None)
     if packet is not None:
         return str(packet._qualified_op_name).replace("::", ".")
-    return f"higher_order.{func.name()}"
+    name = getattr(func, "name", None)
+    return f"higher_order.{name()}" if callable(name) else str(func)
 
 
 def dtype_name(value: torch.dtype) -> str:
     return str(value).removeprefix("torch.")
 
 
-def _value(key: Any) -> Any:
+def value_of(key: Any) -> Any:
+    """The plain value behind a stand-in."""
     if isinstance(key, _Spec):
         shape, dtype, nnz, parts = key
         return TensorSpec(shape, dtype_name(dtype), nnz, parts)
     if isinstance(key, _List):
-        return tuple(_value(item) for item in key)
+        return tuple(value_of(item) for item in key)
     if isinstance(key, tuple):
         return TensorSpec(tuple(key[0]), dtype_name(key[1]))
     return dtype_name(key) if isinstance(key, torch.dtype) else key

@@ -1,0 +1,80 @@
+"""bitwatt: what an AI workload needs and what it cost, counted exactly, by phase and layer, without changing your code.
+
+The shop window. Names are loaded on first use, so importing bitwatt is quick and imports no framework.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "measure": "bitwatt.session",
+    "Session": "bitwatt.session",
+    "phase": "bitwatt.context",
+    "estimate": "bitwatt.estimation",
+    "totals": "bitwatt.pricing",
+    "Totals": "bitwatt.pricing",
+    "CostModel": "bitwatt.pricing",
+    "cost_model": "bitwatt.pricing",
+    "cost_models": "bitwatt.pricing",
+    "report": "bitwatt.reports",
+    "load": "bitwatt.store",
+    "save": "bitwatt.store",
+    "runs": "bitwatt.store",
+    "rule": "bitwatt.registry",
+    "free": "bitwatt.registry",
+    "Run": "bitwatt.records",
+    "Op": "bitwatt.records",
+    "Work": "bitwatt.records",
+    "TensorSpec": "bitwatt.records",
+    "matmul": "bitwatt.formulas.linalg",
+    "FLOPS": "bitwatt.costs.flops",
+    "MACS": "bitwatt.costs.flops",
+    "BOPS": "bitwatt.costs.bops",
+    "BitwattError": "bitwatt.errors",
+    "load_ipython_extension": "bitwatt.notebook",
+}
+
+if TYPE_CHECKING:
+    from bitwatt.context import phase as phase
+    from bitwatt.costs.bops import BOPS as BOPS
+    from bitwatt.costs.flops import FLOPS as FLOPS
+    from bitwatt.costs.flops import MACS as MACS
+    from bitwatt.errors import BitwattError as BitwattError
+    from bitwatt.estimation import estimate as estimate
+    from bitwatt.formulas.linalg import matmul as matmul
+    from bitwatt.notebook import load_ipython_extension as load_ipython_extension
+    from bitwatt.pricing import CostModel as CostModel
+    from bitwatt.pricing import Totals as Totals
+    from bitwatt.pricing import cost_model as cost_model
+    from bitwatt.pricing import cost_models as cost_models
+    from bitwatt.pricing import totals as totals
+    from bitwatt.records import Op as Op
+    from bitwatt.records import Run as Run
+    from bitwatt.records import TensorSpec as TensorSpec
+    from bitwatt.records import Work as Work
+    from bitwatt.registry import free as free
+    from bitwatt.registry import rule as rule
+    from bitwatt.reports import report as report
+    from bitwatt.session import Session as Session
+    from bitwatt.session import measure as measure
+    from bitwatt.store import load as load
+    from bitwatt.store import runs as runs
+    from bitwatt.store import save as save
+
+__all__ = [*_WHERE, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'bitwatt' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,102 @@
+"""What a Python frame is: part of torch, a loss, an optimizer's step, recomputation, or the user's own function."""
+
+from __future__ import annotations
+
+import os
+from types import CodeType, FrameType
+
+import torch
+import torch.nn.functional
+
+TORCH = os.path.dirname(torch.__file__) + os.sep
+STDLIB = os.path.dirname(os.__file__) + os.sep
+BITWATT = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
+
+INSIDE, LOSS, SCALER, SEED = "<inside>", "<loss>", "<scaler>", "<seed>"
+ENGINE, RECOMPUTE, WORKER = "<engine>", "<recompute>", "<worker>"
+
+#: Functions of torch.nn.functional that are losses though their name does not end in _loss.
+_OTHER_LOSSES = {
+    "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "linear_cross_entropy",
+}  # fmt: skip
+
+_kinds: dict[CodeType, str] = {}
+_steps: dict[CodeType, bool] = {}
+
+
+def kind_of(code: CodeType) -> str:
+    """INSIDE, LOSS, ... for library code; for the user's functions a label such as `train_step` or `train.py`."""
+    kind = _kinds.get(code)
+    if kind is None:
+        kind = _kinds[code] = _classify(code)
+    return kind
+
+
+def _classify(code: CodeType) -> str:
+    path, name = code.co_filename, code.co_name
+    if path.startswith(TORCH):
+        inner = path[len(TORCH) :].replace(os.sep, "/")
+        if inner == "nn/functional.py" and (name.endswith("_loss") or name in _OTHER_LOSSES):
+            return LOSS
+        if inner == "nn/modules/loss.py":
+            return LOSS
+        if inner == "amp/grad_scaler.py":
+            return SCALER
+        if inner == "utils/checkpoint.py" and name in ("unpack_hook", "recompute_fn", "backward"):
+            return RECOMPUTE
+        if inner == "autograd/__init__.py":
+            return SEED
+        if inner == "autograd/graph.py" and name == "_engine_run_backward":
+            return ENGINE
+        return INSIDE
+    if path.startswith(BITWATT) and name == "worker_loop":
+        return WORKER
+    if path.startswith(BITWATT) or (path.startswith(STDLIB) and "site-packages" not in path):
+        return INSIDE
+    if path.startswith("<") and not path.startswith(("<stdin>", "<ipython", "<string>")):
+        return INSIDE
+    if f"{os.sep}transformers{os.sep}loss{os.sep}" in path:
+        return LOSS
+    if name == "<module>":
+        return os.path.basename(path)
+    return code.co_qualname.replace(".<locals>", "")
+
+
+def caller(frame: FrameType | None) -> tuple[str, str]:
+    """(what the innermost telling frame is, the user's function that called it)."""
+    found = ""
+    while frame is not None:
+        kind = kind_of(frame.f_code)
+        if kind is WORKER:  # above it are the frames of the process that forked
+            break
+        if kind in (LOSS, SCALER, SEED):
+            found = found or kind
+        elif kind not in (INSIDE, ENGINE, RECOMPUTE):
+            return found, kind
+        frame = frame.f_back
+    return found, ""
+
+
+def optimizer_above(frame: FrameType | None, depth: int = 12) -> str:
+    """The class of an optimizer whose `step` is running above, also one that fires no hooks; else ''."""
+    while frame is not None and depth:
+        code = frame.f_code
+        if code.co_name == "step" and _steps.get(code, True):
+            owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+            _steps[code] = hasattr(owner, "param_groups")
+            if _steps[code]:
+                return type(owner).__name__
+        frame, depth = frame.f_back, depth - 1
+    return ""
+
+
+def recomputing(frame: FrameType | None) -> bool:
+    """Whether a checkpoint is running its forward again, below the innermost call of the autograd engine."""
+    while frame is not None:
+        kind = kind_of(frame.f_code)
+        if kind == RECOMPUTE:
+            return True
+        if kind == ENGINE:
+            return False
+        frame = frame.f_back
+    return False

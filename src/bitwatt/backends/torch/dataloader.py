@@ -1,0 +1,133 @@
+"""Data loading: the loader's own time is `preprocess`, and worker processes send back what they counted."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch.utils.data import _utils, dataloader
+
+from bitwatt.context import Token, current, opened
+from bitwatt.records import Op
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.watch import TorchWatch
+
+#: torch's own loop, taken before any session put ours in its place.
+_LOOP = _utils.worker._worker_loop
+
+
+class Spool:
+    """A folder into which workers append their counts, a file for each: a killed worker loses one batch at most."""
+
+    def __init__(self) -> None:
+        self.folder: Path | None = None
+
+    def path(self, token: Token) -> Path:
+        if self.folder is None:
+            self.folder = Path(tempfile.mkdtemp(prefix="bitwatt-"))
+        folder = self.folder / str(id(token))
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    def read(self, token: Token) -> Iterator[tuple[str, str, Op, int]]:
+        if self.folder is None:
+            return
+        for file in sorted((self.folder / str(id(token))).glob("*.counts")):
+            with file.open("rb") as stream:
+                while True:
+                    try:
+                        yield from pickle.load(stream)
+                    except (EOFError, pickle.UnpicklingError):  # the end, or a batch cut short by a kill
+                        break
+            file.unlink()
+
+    def close(self) -> None:
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def install(watch: TorchWatch) -> list[Callable[[], None]]:
+    process = os.getpid()
+    original_next = dataloader._BaseDataLoaderIter.__next__
+    original_iter = dataloader._MultiProcessingDataLoaderIter.__init__
+
+    def watched_next(self: Any) -> Any:
+        if not watch.on:
+            return original_next(self)
+        state = watch.states.here
+        frame = state.push("preprocess", "DataLoader")
+        try:
+            return original_next(self)
+        finally:
+            state.pop(frame)
+
+    def watched_iter(self: Any, loader: Any) -> None:
+        context = current()
+        if watch.on and context is not None:
+            _utils.worker._worker_loop = functools.partial(worker_loop, str(watch.spool.path(context.token)))
+        try:
+            original_iter(self, loader)
+        finally:
+            _utils.worker._worker_loop = _LOOP
+
+    dataloader._BaseDataLoaderIter.__next__ = watched_next
+    dataloader._MultiProcessingDataLoaderIter.__init__ = watched_iter
+
+    def restore() -> None:
+        dataloader._BaseDataLoaderIter.__next__ = original_next
+        dataloader._MultiProcessingDataLoaderIter.__init__ = original_iter
+        if os.getpid() == process:
+            watch.spool.close()
+
+    return [restore]
+
+
+def worker_loop(spool: str, *args: Any) -> None:
+    """Runs in the worker process in place of torch's loop, which it calls."""
+    from bitwatt.backends.torch.watch import TorchWatch
+
+    watch = TorchWatch()
+    with opened("worker") as context:
+        watch.start()
+        try:
+            queue = _SendingQueue(args[3], watch, context.token, Path(spool) / f"{os.getpid()}.counts")
+            _LOOP(*args[:3], queue, *args[4:])
+        finally:
+            watch.stop()
+
+
+class _SendingQueue:
+    """The worker's queue of finished batches. Counts are on disk before the batch is on its way."""
+
+    def __init__(self, queue: Any, watch: TorchWatch, token: Token, file: Path) -> None:
+        self._queue, self._watch, self._token, self._file = queue, watch, token, file
+
+    def put(self, item: Any) -> None:
+        if self._watch.on:
+            self._send()
+        self._queue.put(item)
+
+    def _send(self) -> None:
+        rows = [
+            (_preprocess(row.phase), row.scope or "DataLoader", row.op, row.calls)
+            for row in self._watch.collect(self._token).ledger
+        ]
+        if not self._file.parent.exists():  # the session has ended and this worker lives on
+            self._watch.forget()
+        elif rows:
+            with self._file.open("ab") as stream:
+                pickle.dump(rows, stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._queue, name)
+
+
+def _preprocess(phase: str) -> str:
+    return "preprocess" if phase in ("other", "preprocess") else f"preprocess/{phase}"

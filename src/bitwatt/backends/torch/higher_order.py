@@ -1,0 +1,44 @@
+"""Operators that take functions: the branches that run are counted op by op, the opaque ones by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from torch.utils._python_dispatch import _pop_mode, _push_mode
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.mode import CountingMode, Plan
+
+
+def run(mode: CountingMode, plan: Plan, args: Any, kwargs: Any) -> Any:
+    """Run a higher-order operator under the mode; never let one break the program."""
+    func = plan.func
+    unfold = _UNFOLD.get(func.name())
+    if unfold is not None:
+        _push_mode(mode)
+        try:
+            return unfold(*args, **kwargs)
+        finally:
+            _pop_mode()
+    out = func(*args, **kwargs)
+    if mode.watch.on:
+        try:
+            mode.record(plan, args, kwargs, out)
+        except Exception as error:
+            mode.watch.failed(func, error)
+    return out
+
+
+def _cond(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
+    return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def _while_loop(cond_fn: Any, body_fn: Any, carried: Any, additional: Any = ()) -> Any:
+    while cond_fn(*carried, *additional):
+        carried = body_fn(*carried, *additional)
+        if not isinstance(carried, (tuple, list)):
+            carried = (carried,)
+    return carried
+
+
+_UNFOLD = {"cond": _cond, "while_loop": _while_loop}

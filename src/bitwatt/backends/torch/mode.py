@@ -1,0 +1,243 @@
+"""The dispatch mode: every op a thread runs passes here and is counted where it ran."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch._ops import HigherOrderOperator, OpOverload
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+
+from bitwatt.backends.torch import code, higher_order
+from bitwatt.backends.torch.encode import key_of
+from bitwatt.backends.torch.state import (
+    AFTER,
+    BEFORE,
+    BEFORE_GRAPH,
+    LOSS,
+    Counts,
+    Frame,
+    Launch,
+    Place,
+    ThreadState,
+    graph_task,
+)
+from bitwatt.context import CONTEXT, current
+from bitwatt.records import Op
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.watch import TorchWatch
+
+_getframe = sys._getframe
+_autograd_node = torch._C._current_autograd_node
+_sequence = torch.autograd._get_sequence_nr
+_grad_enabled = torch.is_grad_enabled
+
+#: What the mode does with an op, decided once per op.
+_VIEW, _IN_PLACE, _PLAIN, _COMPOSITE, _HIGHER = range(5)
+_IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
+#: AccumulateGrad nodes carry this instead of a number.
+_NO_SEQUENCE = 2**64 - 1
+
+
+class CountingMode(TorchDispatchMode):
+    """One per thread. It computes nothing and changes nothing: it calls the op and writes down that it was called."""
+
+    supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # the wrapper torch would add costs more than all of our work; the stance keeps dynamo out
+
+    def __init__(self, watch: TorchWatch) -> None:
+        super().__init__()
+        self.watch = watch
+        self.here = watch.states.here
+        self.owner: Any = None  # who entered it on this thread, and will leave it
+        self.busy = False  # an op is running: what its kernel launches belongs to it
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for subclass in types:
+            if _is_foreign(subclass):
+                return NotImplemented  # a wrapper subclass: let it unfold into the plain ops it runs
+        plan = _plans.get(id(func))  # hashing the op itself would run Python code
+        if plan is None:
+            plan = _plans[id(func)] = Plan(func)
+        kind = plan.kind
+        if kind is _HIGHER:
+            return higher_order.run(self, plan, args, kwargs or {})
+        if kind is _COMPOSITE and not any(isinstance(arg, torch.Tensor) and arg.is_nested for arg in args):
+            _push_mode(self)
+            try:  # the kernel that would run anyway; torch's Python decompositions could take another path
+                return func._op_dk(_IMPLICIT, *args, **(kwargs or {}))
+            finally:
+                _pop_mode()
+        self.busy = True
+        try:
+            out = func(*args, **kwargs) if kwargs else func(*args)
+        finally:
+            self.busy = False
+        if self.watch.on and (self.watch.fakes or type(out) is not FakeTensor):
+            try:
+                self.record(plan, args, kwargs, out)
+            except Exception as error:  # the user's program comes first: the op is reported as not recorded
+                self.watch.failed(func, error)
+        return out
+
+    def record(self, plan: Plan, args: Any, kwargs: Any, out: Any) -> None:
+        counts = self._counts(args)
+        if plan.kind is _VIEW:
+            key: Any = plan
+        else:
+            named = tuple([(name, key_of(kwargs[name])) for name in kwargs]) if kwargs else ()
+            result = None if plan.kind is _IN_PLACE else key_of(out)
+            key = (plan, tuple([key_of(arg) for arg in args]), named, result)
+        cell = counts.get(key)
+        if cell is None:
+            counts[key] = [1]
+        else:
+            cell[0] += 1
+
+    def record_op(self, op: Op) -> None:
+        """Count a call that passed no dispatcher."""
+        self._counts(()).setdefault(op, [0])[0] += 1
+
+    def _counts(self, args: Any) -> Counts:
+        """Where the running op is counted. Called two frames below the code that called it."""
+        state = self.here
+        frame = state.top
+        task = graph_task()
+        if task != frame.task:
+            return self._backward(state, task, args)
+        if frame is state.bottom or (frame.phase == "optimizer" and _grad_enabled()):  # the closure of a step
+            return self._outside(state, args)
+        if frame.phase == "forward" and code.kind_of(_getframe(3).f_code) is code.LOSS:
+            return self._loss_inside(state, frame)
+        context = CONTEXT.get()
+        if context is frame.context or context is None:
+            return frame.counts
+        return _elsewhere(state, frame)
+
+    def _outside(self, state: ThreadState, args: Any) -> Counts:
+        """An op that no module, optimizer or loader is running."""
+        context = current()
+        if context is None:
+            return {}
+        frame = _getframe(4)
+        found, scope = code.caller(frame)
+        if not _grad_enabled():
+            optimizer = code.optimizer_above(frame)
+            phase, scope = ("optimizer", optimizer) if optimizer else ("other", scope)
+        elif found is code.SEED:
+            phase = "backward"
+        elif found is code.SCALER:
+            phase = "other"
+        else:
+            graph = _needs_grad(args)
+            if graph:
+                state.trail.mark(_sequence() - 1, scope)
+            if found is code.LOSS:
+                phase = LOSS
+            elif state.forward_done:
+                phase = AFTER
+            else:
+                phase = BEFORE_GRAPH if graph else BEFORE
+        return state.counts_at(Place(context, context.phases, phase, scope))
+
+    def _loss_inside(self, state: ThreadState, frame: Frame) -> Counts:
+        """A known loss function that the model itself calls."""
+        context = current()
+        assert context is not None
+        return state.counts_at(Place(context, frame.base, "loss", frame.scope))
+
+    def _backward(self, state: ThreadState, task: int, args: Any) -> Counts:
+        launch = self.watch.launch_of(state, task)
+        context = (launch.context if launch else None) or current()
+        if context is None:
+            return {}
+        if task < 0:  # a frame from inside a backward that has ended: an exception left it behind
+            state.pop(state.top)
+            return state.counts_at(Place(context, context.phases, "other", ""))
+        phase, scope = "backward", self._scope_of_node(state, launch)
+        if _grad_enabled():
+            if code.recomputing(_getframe(4)):
+                phase = "backward/recompute"
+            elif _needs_grad(args):  # create_graph: this op makes a node of its own, for the same layer
+                state.trail.mark(_sequence() - 1, scope)
+        return state.counts_at(Place(context, context.phases, phase, scope))
+
+    def _scope_of_node(self, state: ThreadState, launch: Launch | None) -> str:
+        node = _autograd_node()
+        if node is None:
+            return ""
+        seq = node._sequence_nr()
+        if seq == _NO_SEQUENCE:
+            return self.watch.scopes.owner(getattr(node, "variable", None)) or ""
+        return self.watch.scope_at(seq, launch.state if launch else state)
+
+
+def _needs_grad(args: Any) -> bool:
+    """Whether autograd follows this op."""
+    for arg in args:
+        if isinstance(arg, torch.Tensor):
+            if arg.requires_grad:
+                return True
+        elif isinstance(arg, (list, tuple)) and _needs_grad(arg):
+            return True
+    return False
+
+
+def _elsewhere(state: ThreadState, frame: Frame) -> Counts:
+    """The user opened or left a phase of his own inside this frame."""
+    context = current()
+    if context is None:
+        return {}
+    return state.counts_at(Place(context, frame.base, frame.phase, frame.scope))
+
+
+_foreign: dict[type, bool] = {torch.Tensor: False, torch.nn.Parameter: False, FakeTensor: False}
+
+
+def _is_foreign(kind: type) -> bool:
+    known = _foreign.get(kind)
+    if known is None:
+        plain = getattr(kind, "__torch_dispatch__", None) in (
+            None,
+            torch._C._disabled_torch_dispatch_impl,
+            torch.Tensor.__torch_dispatch__,
+        )
+        known = _foreign[kind] = not plain and not issubclass(kind, FakeTensor)
+    return known
+
+
+class Plan:
+    """An op and what the mode does with it, decided once. It stands for the op in keys: it hashes quickly."""
+
+    __slots__ = ("func", "kind")
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        self.kind = _kind(func)
+
+
+_plans: dict[int, Plan] = {}
+
+
+def _kind(func: Any) -> int:
+    if isinstance(func, HigherOrderOperator):
+        return _HIGHER
+    if not isinstance(func, OpOverload):
+        return _PLAIN
+    if func.namespace == "prim":  # answers about a tensor (prim.device); no kernel, and unknown to the dispatcher
+        return _VIEW
+    if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
+        return _COMPOSITE
+    returns = func._schema.returns
+    aliases = [value.alias_info for value in returns]
+    if returns and all(alias is not None and not alias.is_write for alias in aliases):
+        return _VIEW
+    if len(returns) == 1 and aliases[0] is not None and aliases[0].is_write:
+        return _IN_PLACE
+    return _PLAIN

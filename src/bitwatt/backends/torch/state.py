@@ -1,0 +1,166 @@
+"""What one thread is doing: a stack of frames (module calls, optimizer steps, ...) and the counts made under each."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, NamedTuple
+
+import torch
+
+from bitwatt.backends.torch.trail import Trail
+from bitwatt.context import CONTEXT, Context, current
+
+graph_task = torch._C._current_graph_task_id
+
+#: Phases not known yet. What becomes of them is decided when backward, a step, or the end of the session arrives.
+BEFORE, BEFORE_GRAPH, AFTER, LOSS, FORWARD = "?before", "?before.graph", "?after", "?loss", "?forward"
+
+#: Call -> a list of one int: adding to it in place hashes the key once, not twice.
+Counts = dict[Any, list[int]]
+
+
+class Place(NamedTuple):
+    """Where calls are counted: the user's context, what he had opened when the found phase began, that phase, the scope."""
+
+    context: Context
+    base: tuple[str, ...]
+    phase: str
+    scope: str
+
+
+class Frame:
+    """One entry of a thread's stack. `task` is the autograd graph task it runs in, -1 outside backward."""
+
+    __slots__ = ("base", "context", "counts", "module", "phase", "scope", "task")
+
+    def __init__(self, phase: str, scope: str, task: int, context: Context | None, counts: Counts, module: Any) -> None:
+        self.phase, self.scope, self.task, self.module = phase, scope, task, module
+        self.context, self.counts = context, counts
+        self.base = context.phases if context is not None else ()
+
+
+class ThreadState:
+    """Frames, counts, pending phases, the forward trail and the clock of one thread."""
+
+    def __init__(self) -> None:
+        self.thread = threading.get_ident()
+        self.counts: dict[Place, Counts] = {}
+        self.pending: dict[Place, Counts] = {}
+        self.seconds: dict[tuple[Context, tuple[str, ...], str], float] = {}
+        self.bottom = Frame(BEFORE, "", -1, None, {}, None)
+        self.stack: list[Frame] = [self.bottom]
+        self.top = self.bottom
+        self.trail = Trail()
+        self.launches: list[Launch] = []
+        self.forward_done = False  # since the last backward or step
+        self.forward_seen = False  # since the last step
+        self.ever_differentiated = False
+        self.mode: Any = None
+        self._tick = time.perf_counter()
+
+    def counts_at(self, place: Place) -> Counts:
+        store = self.pending if place.phase[0] == "?" else self.counts
+        counts = store.get(place)
+        if counts is None:
+            counts = store[place] = {}
+        return counts
+
+    def push(self, phase: str, scope: str, module: Any = None, base: tuple[str, ...] | None = None) -> Frame:
+        context = CONTEXT.get()
+        if context is None or not context.token.open:
+            context = current()
+        if phase != self.top.phase:
+            self.clock()
+        frame = Frame(phase, scope, graph_task(), context, {}, module)
+        if base is not None:
+            frame.base = base
+        if context is not None:
+            frame.counts = self.counts_at(Place(context, frame.base, phase, scope))
+        self.stack.append(frame)
+        self.top = frame
+        return frame
+
+    def pop(self, frame: Frame) -> None:
+        """Leave `frame`, and whatever an exception left above it."""
+        if frame in self.stack:
+            if len(self.stack) < 2 or self.stack[-2].phase != frame.phase:
+                self.clock()
+            del self.stack[self.stack.index(frame) :]
+            self.top = self.stack[-1]
+
+    def clock(self, phase: str | None = None) -> None:
+        """Book the time since the last call under `phase`, by default that of the top frame."""
+        now = time.perf_counter()
+        frame = self.top
+        context = frame.context or current()
+        if context is not None:
+            if phase is None:
+                phase = frame.phase if frame is not self.bottom else (AFTER if self.forward_done else BEFORE)
+            base = frame.base if frame is not self.bottom else context.phases
+            key = (context, base, phase)
+            self.seconds[key] = self.seconds.get(key, 0.0) + now - self._tick
+        self._tick = now
+
+    def resolve(self, meaning: dict[str, str]) -> None:
+        """Give pending phases their name. The dicts stay, since frames on the stack hold them."""
+        for place, counts in self.pending.items():
+            name = meaning.get(place.phase)
+            if name and counts:
+                known = self.counts_at(place._replace(phase=name))
+                for call, cell in counts.items():
+                    known.setdefault(call, [0])[0] += cell[0]
+                counts.clear()
+        for key in [key for key in self.seconds if key[2] in meaning]:
+            named = (key[0], key[1], meaning[key[2]])
+            self.seconds[named] = self.seconds.get(named, 0.0) + self.seconds.pop(key)
+
+    def enter_forward(self) -> None:
+        """The outermost module is called: what came before it was either part of the model or had nothing to do with it."""
+        if self.pending and not self.forward_done:
+            self.resolve({BEFORE: "other", BEFORE_GRAPH: "forward"})
+        self.forward_done = self.forward_seen = True
+
+    def enter_backward(self) -> None:
+        """Backward begins: what this thread did since the last one was its forward and its loss."""
+        self.clock()
+        if self.forward_done:
+            meaning = {AFTER: "loss", BEFORE: "other", BEFORE_GRAPH: "forward"}
+        elif self.forward_seen:  # a second backward through the same forward: a penalty on gradients, retain_graph
+            meaning = {BEFORE: "loss", BEFORE_GRAPH: "loss", AFTER: "loss"}
+        else:  # functional code: no module was called at all
+            meaning = {BEFORE: "other", BEFORE_GRAPH: "forward", AFTER: "loss"}
+        self.resolve({**meaning, LOSS: "loss", FORWARD: "forward"})
+        self.forward_done = False
+        self.ever_differentiated = True
+
+    def settle(self, *, last: bool = False) -> None:
+        """A step or the end came without backward: what is pending was evaluation, or work of another kind."""
+        functional = last and not self.forward_seen and not self.ever_differentiated
+        self.resolve(
+            {
+                BEFORE: "other",
+                BEFORE_GRAPH: "forward" if functional else "other",
+                AFTER: "other",
+                LOSS: "loss" if functional else "other",
+                FORWARD: "inference",
+            }
+        )
+        self.forward_done = self.forward_seen = False
+
+
+class Launch:
+    """One call of the autograd engine: by which thread, in which context, and the graph task it became."""
+
+    __slots__ = ("context", "state", "task")
+
+    def __init__(self, state: ThreadState, context: Context | None) -> None:
+        self.state, self.context, self.task = state, context, -1
+
+
+class States(threading.local):
+    """The state of the current thread, made on first use and remembered in `all`."""
+
+    def __init__(self, everyone: list[ThreadState]) -> None:
+        self.here = ThreadState()
+        everyone.append(self.here)

@@ -1,0 +1,165 @@
+"""Watch PyTorch: start, stop, and hand a session what was counted for it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import _pop_mode, _push_mode
+
+from bitwatt.backends.harvest import Harvest
+from bitwatt.backends.torch import compiling, dataloader, fake, hooks, threads, triton
+from bitwatt.backends.torch.encode import decode, name_of
+from bitwatt.backends.torch.mode import CountingMode, Plan
+from bitwatt.backends.torch.scopes import Scopes
+from bitwatt.backends.torch.state import Launch, States, ThreadState
+from bitwatt.context import Token, phase_path
+from bitwatt.ledger import Ledger
+from bitwatt.records import Op
+
+#: The watch of this process while a session is open.
+active: TorchWatch | None = None
+
+#: A ledger longer than this gives up its deepest scopes (records.Ledger.folded).
+ROWS = 200_000
+
+
+class TorchWatch:
+    """One per process while any session is open."""
+
+    def __init__(self) -> None:
+        self.on = True
+        self.fakes = fake.estimating()  # else fake tensors are torch working out shapes, not work
+        self.process = os.getpid()
+        self.everyone: list[ThreadState] = []
+        self.states = States(self.everyone)
+        self.home = self.states.here
+        self.scopes = Scopes()
+        self.launches: list[Launch] = []
+        self.notes: dict[str, None] = {}
+        self.ops: dict[Any, Op] = {}
+        self.spool = dataloader.Spool()
+        self._undo: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        global active
+        active = self
+        self._undo += hooks.install(self)
+        self._undo += threads.install(self)
+        self._undo += dataloader.install(self)
+        self._undo += triton.install(self)
+        self._undo += compiling.install(self)
+        self.home.mode = mode = CountingMode(self)
+        mode.__enter__()
+
+    def stop(self) -> None:
+        global active
+        active = None
+        self.on = False
+        mode, self.home.mode = self.home.mode, None
+        if self.process == os.getpid() and mode is not None:
+            _leave(mode, lambda: mode.__exit__(None, None, None))
+        while self._undo:
+            self._undo.pop()()
+
+    def forget(self) -> None:
+        """In a forked child: the parent reports, this process only must not disturb."""
+        self.on = False
+
+    # -- threads that were running before the session, or that torch started
+
+    def join(self, state: ThreadState, owner: Any = None) -> None:
+        """Count on this thread until `part` is called with the same owner."""
+        state.mode = CountingMode(self)
+        state.mode.owner = owner
+        _push_mode(state.mode)
+
+    def part(self, state: ThreadState, owner: Any = None) -> None:
+        if state is not self.home and state.mode is not None and state.mode.owner is owner:
+            mode, state.mode = state.mode, None
+            _leave(mode, _pop_mode)
+
+    # -- autograd
+
+    def launch_of(self, state: ThreadState, task: int) -> Launch | None:
+        """The call of the engine that runs graph task `task`, perhaps on one of torch's own threads."""
+        if state.launches:
+            return state.launches[-1]
+        for launch in self.launches:
+            if launch.task == task:
+                return launch
+        for launch in reversed(self.launches):
+            if launch.task < 0:
+                launch.task = task
+                return launch
+        return self.launches[-1] if self.launches else None
+
+    def scope_at(self, seq: int, state: ThreadState) -> str:
+        """The scope that made node `seq`: in the thread that called backward, else in the one that ran a forward last."""
+        scope = state.trail.find(seq)
+        if scope is not None:
+            return scope
+        for other in reversed(self.everyone):
+            if other is not state and (scope := other.trail.find(seq)) is not None:
+                return scope
+        return ""
+
+    # -- results
+
+    def failed(self, func: Any, error: Exception) -> None:
+        note = f"{name_of(func)} could not be recorded: {type(error).__name__}: {error}"
+        if note not in self.notes:
+            self.notes[note] = None
+            warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=2)
+
+    def collect(self, token: Token) -> Harvest:
+        """What was counted for a session that is closing; its counts leave this watch."""
+        for state in list(self.everyone):
+            state.clock()
+            state.settle(last=True)
+        ledger, seconds = Ledger(), dict[str, float]()
+        for state in list(self.everyone):
+            for place in [p for p in state.counts if p.context.token is token]:
+                phase = phase_path(place.phase, place.base, place.context.phases)
+                scope = self.scopes.final(place.scope)
+                for call, (calls,) in state.counts.pop(place).items():
+                    ledger.add(phase, scope, self._op(call), calls)
+            for place in [p for p in state.pending if p.context.token is token]:
+                del state.pending[place]
+            for span in [s for s in state.seconds if s[0].token is token]:
+                context, base, found = span
+                phase = phase_path(found, base, context.phases)
+                seconds[phase] = seconds.get(phase, 0.0) + state.seconds.pop(span)
+        for phase, scope, op, calls in self.spool.read(token):
+            ledger.add(phase, scope, op, calls)
+        return Harvest(ledger.folded(ROWS), seconds, self.scopes.layers(), tuple(self.notes))
+
+    def _op(self, call: Any) -> Op:
+        op = self.ops.get(call)
+        if op is None:
+            if isinstance(call, Op):
+                op = call
+            elif isinstance(call, Plan):
+                op = Op(name_of(call.func))
+            else:
+                plan, *rest = call
+                op = decode(plan.func, *rest)
+            self.ops[call] = op
+        return op
+
+
+def _leave(mode: CountingMode, pop: Callable[[], Any]) -> None:
+    """Take `mode` off this thread's stack even where the program left other modes above it.
+
+    Only the session's own thread enters and leaves officially: that sets flags of the whole process.
+    """
+    above = []
+    while (top := torch.utils._python_dispatch._get_current_dispatch_mode()) is not None and top is not mode:
+        above.append(_pop_mode())
+    if top is mode:
+        pop()
+    for other in reversed(above):
+        _push_mode(other)

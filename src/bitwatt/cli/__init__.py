@@ -1,0 +1,60 @@
+"""bitwatt counts what AI programs compute (FLOPs, bit-operations, bytes), by phase and layer, without changing them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+
+from bitwatt.errors import BitwattError
+
+#: Each is a module here: its docstring is the help, `configure` adds its options, `main` does it.
+VERBS = ("run", "report", "ls", "explain", "models", "doctor")
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import version
+
+        print(f"bitwatt {version('bitwatt')}")
+        parser.exit()
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bitwatt", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
+    verbs = parser.add_subparsers(dest="verb", metavar="verb", required=True)
+    for name in VERBS:
+        module = importlib.import_module(f"bitwatt.cli.{name}")
+        summary, *_ = (module.__doc__ or "").split("\n")
+        verb = verbs.add_parser(
+            name,
+            help=summary,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        module.configure(verb)
+        verb.set_defaults(main=module.main)
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    program: list[str] = []
+    if arguments[:1] == ["run"]:  # what follows the script is the script's, whatever it looks like
+        from bitwatt.cli.run import split
+
+        options, program = split(arguments[1:])
+        arguments = ["run", *options]
+    args = parser.parse_args(arguments)
+    args.program = program
+    try:
+        status: int = args.main(args)
+        sys.stdout.flush()
+        return status
+    except BitwattError as error:
+        print(f"bitwatt: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        if args.verb == "run":
+            raise  # the script's own, to end as it would without bitwatt
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
+        return 1

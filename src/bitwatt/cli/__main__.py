@@ -1,0 +1,7 @@
+"""`python -m bitwatt.cli`: the bitwatt command."""
+
+import sys
+
+from bitwatt.cli import main
+
+sys.exit(main())

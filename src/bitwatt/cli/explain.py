@@ -1,0 +1,134 @@
+"""Explain one op or cost model: its formula, where that stands, and what it gave in the newest run."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import inspect
+import os
+import sys
+import textwrap
+from typing import TYPE_CHECKING
+
+from bitwatt.cli.options import add_store_option
+
+if TYPE_CHECKING:
+    from bitwatt.pricing import Entry
+    from bitwatt.records import Run
+    from bitwatt.registry import Rule
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", help="an op such as aten.mm, or a cost model such as flops")
+    add_store_option(parser)
+    parser.add_argument("--run", help="the run to look in (default: the newest)")
+
+
+def main(args: argparse.Namespace) -> int:
+    from bitwatt.errors import UnknownNameError
+    from bitwatt.pricing import cost_models
+    from bitwatt.registry import RULES
+    from bitwatt.reports.text import fitting
+
+    run = _run(args)
+    entries = _entries(run, args.name)
+    models = cost_models()
+    rule = RULES.find(args.name)
+    if args.name in models:
+        model = models[args.name]
+        lines = [f"{model.name}: a cost model, in {model.unit}", *_wrapped(model.about), f"  source   {model.source}"]
+    elif rule is not None or entries:
+        lines = [*_rule(args.name, rule, entries), *_seen(run, entries)]
+    else:
+        known = {*models, *(rule.name for rule in RULES), *(row.op.name for row in (run.ledger if run else ()))}
+        near = difflib.get_close_matches(args.name, known, n=8, cutoff=0.5)
+        near += sorted(name for name in known if args.name in name and name not in near)[:5]
+        hint = f"did you mean {', '.join(near)}?" if near else "ops are named as in aten.mm, models as in flops"
+        raise UnknownNameError(f"neither an op with a rule nor a cost model is called {args.name!r}; {hint}")
+    print(fitting("\n".join(lines), sys.stdout.encoding))
+    return 0
+
+
+def _rule(name: str, rule: Rule | None, entries: list[Entry]) -> list[str]:
+    if rule is None:
+        return [f"{name}: missing, no rule covers it", "  add one with @bitwatt.rule, or bitwatt.free with the reason"]
+    if rule.function is None:
+        return [f"{name}: free", *_wrapped(rule.reason)]
+    failed = next((entry.reason for entry in entries if entry.work is None), "")
+    title = f"{name}: missing, {failed}" if failed else f"{name}: counted"
+    twin = [f"  rule     {rule.name}"] if rule.name != name else []
+    code = inspect.unwrap(rule.function).__code__
+    return [
+        title,
+        *_wrapped(rule.formula or "(its rule has no docstring)"),
+        *twin,
+        f"  family   {rule.family}",
+        f"  defined  {_place(code.co_filename)}:{code.co_firstlineno}",
+    ]
+
+
+def _seen(run: Run | None, entries: list[Entry]) -> list[str]:
+    from bitwatt.ledger import Ledger
+    from bitwatt.pricing import totals
+    from bitwatt.units import format_bytes, format_count
+
+    if run is None:
+        return []
+    if not entries:
+        return ["", f"not called in run {run.id} ({run.name})"]
+    calls = sum(entry.row.calls for entry in entries)
+    shapes: dict[str, list[Entry]] = {}
+    for entry in entries:
+        shapes.setdefault(str(entry.op).partition("(")[2].removesuffix(")"), []).append(entry)
+    lines = ["", f"in run {run.id} ({run.name}): {calls:,} calls, {len(shapes):,} distinct shapes"]
+    if all(entry.work is None for entry in entries):
+        return lines
+
+    def price(chosen: list[Entry], model: str) -> int:
+        return totals(Ledger(entry.row for entry in chosen), model).total
+
+    moved = sum(
+        entry.row.calls * ((entry.work.bytes_read or 0) + (entry.work.bytes_written or 0))
+        for entry in entries
+        if entry.work
+    )
+    amounts = [format_count(price(entries, "flops"), "FLOP"), format_count(price(entries, "bops"), "BOP")]
+    lines.append(f"  {' · '.join(amounts)} · {format_bytes(moved)} moved")
+    priced = sorted(((price(chosen, "flops"), shape, chosen) for shape, chosen in shapes.items()), reverse=True,
+                    key=lambda item: item[0])  # fmt: skip
+    for flops, shape, chosen in priced[:8]:
+        times = sum(entry.row.calls for entry in chosen)
+        lines.append(f"  {format_count(flops, 'FLOP'):>12}  {times:>8,}x  {shape or '(no tensors)'}")
+    return lines if len(priced) <= 8 else [*lines, f"  … {len(priced) - 8} more shapes"]
+
+
+def _run(args: argparse.Namespace) -> Run | None:
+    from bitwatt.errors import BitwattError
+    from bitwatt.store import load
+
+    try:
+        return load(args.run, args.store)
+    except BitwattError:
+        if args.run:
+            raise
+        return None
+
+
+def _entries(run: Run | None, name: str) -> list[Entry]:
+    from bitwatt.pricing import entries_of
+
+    return [entry for entry in entries_of(run.ledger, run.layers) if entry.op.name == name] if run else []
+
+
+def _place(file: str) -> str:
+    """Relative to the folder that holds the package, where the file is part of it."""
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return os.path.relpath(file, home) if file.startswith(home + os.sep) else file
+
+
+def _wrapped(text: str) -> list[str]:
+    return [
+        line
+        for paragraph in text.split("\n\n")
+        for line in textwrap.wrap(" ".join(paragraph.split()), 98, initial_indent="  ", subsequent_indent="  ")
+    ]

@@ -1,0 +1,46 @@
+"""Options that several verbs share, and how they print a report."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from bitwatt.records import Run
+
+
+def add_report_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", metavar="FORMAT", default="text", help="text, markdown, json or html")
+    parser.add_argument("--by", metavar="KEY", help="only the table by phase, scope, op or precision, at length")
+    parser.add_argument("--cost-model", metavar="MODEL", default="flops", help="what work is worth: see bitwatt models")
+
+
+def add_store_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", metavar="DIR", type=Path, help="the folder of runs (default: .bitwatt)")
+
+
+def check_report_options(args: argparse.Namespace) -> None:
+    """Complain about a name before hours of computing, not after."""
+    from bitwatt.errors import UnknownNameError
+    from bitwatt.pricing import find_model
+    from bitwatt.reports import FORMATS
+    from bitwatt.reports.tables import TABLES
+
+    find_model(args.cost_model)
+    for option, value, known in (("format", args.format, FORMATS), ("by", args.by, TABLES)):
+        if value is not None and value not in known:
+            raise UnknownNameError(f"--{option} is one of {', '.join(known)}, not {value!r}")
+
+
+def written(run: Run, args: argparse.Namespace, stream: TextIO) -> str:
+    """A report for this stream: its width, its colours, its encoding."""
+    from bitwatt.reports import report
+    from bitwatt.reports.text import WIDTH, fitting, wants_color
+
+    width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if stream.isatty() else WIDTH
+    text = report(
+        run, format=args.format, by=args.by, cost_model=args.cost_model, width=width, color=wants_color(stream)
+    )
+    return fitting(text, stream.encoding) if args.format == "text" else text

@@ -1,0 +1,36 @@
+"""Show a kept run: by default the newest.
+
+A run is named by its id, the beginning of its id, its name (the newest of that name), or a path to its file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from bitwatt.cli.options import add_report_options, add_store_option, written
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", help="id, beginning of an id, name or path (default: the newest)")
+    add_store_option(parser)
+    add_report_options(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there instead of to the terminal")
+
+
+def main(args: argparse.Namespace) -> int:
+    from bitwatt.errors import BitwattError
+    from bitwatt.reports import report
+    from bitwatt.store import load
+
+    run = load(args.run, args.store)
+    if args.output is None:
+        sys.stdout.write(written(run, args, sys.stdout))
+        return 0
+    text = report(run, format=args.format, by=args.by, cost_model=args.cost_model)
+    try:
+        args.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BitwattError(f"{args.output} could not be written: {error.strerror or error}") from error
+    return 0

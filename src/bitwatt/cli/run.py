@@ -1,0 +1,212 @@
+"""Run a Python program and count what it computes; its output, exit code and signals stay its own.
+
+  bitwatt run train.py --epochs 3
+  bitwatt run --name baseline -m my.package --config small
+
+bitwatt's options stand before the script; everything after it belongs to the script. The run is kept in .bitwatt/ and
+a report is printed to stderr when the program ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import builtins
+import io
+import os
+import runpy
+import shlex
+import sys
+import types
+from contextlib import suppress
+from importlib.machinery import SourceFileLoader
+from typing import Any, TextIO
+
+from bitwatt.cli.options import add_report_options, add_store_option, check_report_options, written
+
+_VALUED = ("--name", "--store", "--format", "--by", "--cost-model")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "bitwatt run [options] (script.py | -m module) [arguments of the script ...]"
+    parser.add_argument("--name", help="what to call the run (default: the script's name)")
+    add_store_option(parser)
+    parser.add_argument("--strict", action="store_true", help="exit with 2 if an op was called that no rule covers")
+    add_report_options(parser)
+    parser.add_argument("--quiet", action="store_true", help="print no report")
+    parser.add_argument("--no-keep", action="store_true", help="do not keep the run")
+
+
+def split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """bitwatt's own options, and the program: a script or `-m module`, with its arguments."""
+    i = 0
+    while i < len(arguments):
+        word = arguments[i]
+        if word == "--":
+            return arguments[:i], arguments[i + 1 :]
+        if word == "-m" or not word.startswith("-") or word == "-":
+            return arguments[:i], arguments[i:]
+        if word.startswith("-m"):
+            return arguments[:i], ["-m", word[2:], *arguments[i + 1 :]]
+        i += 2 if word in _VALUED else 1
+    return arguments, []
+
+
+def main(args: argparse.Namespace) -> int:
+    from bitwatt.errors import BitwattError
+    from bitwatt.session import measure
+
+    check_report_options(args)
+    program: list[str] = args.program
+    module = program[1:2] if program[:1] == ["-m"] else None
+    if not program or module == []:
+        raise BitwattError("there is no script to run; write: bitwatt run script.py, or bitwatt run -m module")
+    name = args.name or (module[0] if module else os.path.splitext(os.path.basename(program[0]))[0])
+    code = None if module else _compiled(program[0])
+    closing = _Closing(args, measure(name, keep=not args.no_keep, store=args.store, strict=args.strict,
+                                     command=shlex.join(program)))  # fmt: skip
+    # Registered before the program registers anything, so it comes last: after the program's threads have ended and
+    # its own exit handlers have run.
+    atexit.register(closing)
+    try:
+        _execute(program, code)
+    except BaseException as error:
+        closing.error = error
+        _hide_frames()
+        raise
+    return 0
+
+
+class _Closing:
+    """Ends the measurement as the process ends: keeps the run and prints the report. Only in the process that began."""
+
+    def __init__(self, args: argparse.Namespace, measured: Any) -> None:
+        self.args, self.measured, self.process = args, measured, os.getpid()
+        self.error: BaseException | None = None
+        self.session = measured.__enter__()
+
+    def __call__(self) -> None:
+        if os.getpid() != self.process:
+            return
+        from bitwatt.errors import MissingRuleError
+
+        with suppress(Exception):  # so that the report follows what the program printed
+            sys.stdout.flush()
+        stream, refused = sys.__stderr__, ""
+        try:
+            self.measured.__exit__(type(self.error), self.error, None)
+        except MissingRuleError as error:
+            refused = str(error)
+        except Exception as error:
+            _say(stream, f"bitwatt: the run could not be closed: {type(error).__name__}: {error}\n")
+        if self.session.run is not None and not self.args.quiet:
+            try:
+                _say(stream, "\n" + written(self.session.run, self.args, stream or io.StringIO()) + self._where())
+            except Exception as error:
+                _say(stream, f"bitwatt: the report failed: {type(error).__name__}: {error}\n{self._where()}")
+        if refused:
+            _say(stream, f"bitwatt: {refused}\n")
+            if self.error is None or _is_success(self.error):
+                _leave(2)
+        if isinstance(self.error, KeyboardInterrupt):
+            _remember_interrupt()
+
+    def _where(self) -> str:
+        if self.session.path is None:
+            return ""
+        options = f" --store {shlex.quote(str(self.args.store))}" if self.args.store else ""
+        return f"kept in {self.session.path}; show it again with: bitwatt report{options} {self.session.run.id}\n"
+
+
+def _execute(program: list[str], code: types.CodeType | None) -> None:
+    """As the interpreter would: in a new __main__, with the program's own argv and path."""
+    main = types.ModuleType("__main__")
+    main.__dict__.update(__builtins__=builtins, __annotations__={})
+    sys.modules["__main__"] = main
+    if code is None:
+        sys.argv = ["-m", *program[2:]]
+        _set_path(os.getcwd())
+        runpy._run_module_as_main(program[1])  # type: ignore[attr-defined]  # what `python -m` itself calls
+        return
+    sys.argv = list(program)
+    _set_path(os.path.dirname(os.path.realpath(program[0])))
+    path = code.co_filename
+    main.__dict__.update(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
+    exec(code, main.__dict__)
+
+
+def _set_path(folder: str) -> None:
+    if not sys.flags.safe_path:
+        sys.path[0] = folder  # in place of where the bitwatt command itself lies
+
+
+def _compiled(script: str) -> types.CodeType:
+    from bitwatt.errors import BitwattError
+
+    path = os.path.abspath(script)
+    try:
+        with io.open_code(path) as file:
+            source = file.read()
+    except OSError as error:
+        raise BitwattError(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}") from error
+    try:
+        return compile(source, path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError):
+        _hide_frames()
+        raise
+
+
+def _hide_frames() -> None:
+    """Let the interpreter report the exception under way as if the program had been started by it."""
+    shown = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: types.TracebackType | None) -> None:
+        trimmed = _trimmed(trace)
+        shown(kind, error.with_traceback(trimmed), trimmed)
+
+    sys.excepthook = hook
+
+
+def _trimmed(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """Without what is above the program, and without the watchers' frames in between, unless the fault is theirs."""
+    frames = []
+    while trace is not None:
+        frames.append(trace)
+        trace = trace.tb_next
+    starts = [i for i, frame in enumerate(frames) if frame.tb_frame.f_code in (_execute.__code__, _compiled.__code__)]
+    frames = frames[starts[0] + 1 :] if starts else frames
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    ours = [frame.tb_frame.f_code.co_filename.startswith(home) for frame in frames]
+    kept = None
+    for frame, own in zip(reversed(frames), reversed(ours), strict=True):
+        if not own or ours[-1]:
+            kept = types.TracebackType(kept, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return kept
+
+
+def _remember_interrupt() -> None:
+    """Python ends by SIGINT if the last code it ran from text raised KeyboardInterrupt. Closing imports modules whose
+    dataclasses and named tuples run code from text, so the last to do so has to be this."""
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")
+
+
+def _is_success(error: BaseException) -> bool:
+    return isinstance(error, SystemExit) and not error.code
+
+
+def _say(stream: TextIO | None, text: str) -> None:
+    with suppress(OSError, ValueError):  # closed, or nobody reads it
+        if stream is not None:
+            stream.write(text)
+            stream.flush()
+
+
+def _leave(status: int) -> None:
+    """An exit handler cannot change the exit status but by leaving at once; everything else has been done."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    if "logging" in sys.modules:
+        sys.modules["logging"].shutdown()
+    os._exit(status)

@@ -1,0 +1,60 @@
+"""The conventions of "Precision-Aware Workload Analytics for AI Systems", with what it leaves open chosen and stated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from bitwatt.dtypes import Precision, dtype
+from bitwatt.pricing import Charge, Entry, cost_model
+from bitwatt.records import ARITHMETIC, RECOMPUTED
+
+_SOURCE = "Precision-Aware Workload Analytics for AI Systems, section 3"
+
+
+def _flops(entry: Entry) -> int:
+    work, op = entry.work, entry.op
+    assert work is not None and entry.rule is not None
+    family = entry.rule.family
+    arguments = dict(op.args)
+    weight = arguments.get("weight")
+    if family == "conv" and weight is not None and op.out and "grad_output" not in arguments:
+        return 2 * op.out[0].numel * weight.numel // max(weight.shape[0], 1)
+    if family in ("matmul", "conv", "rnn"):
+        return 2 * work.macs
+    if family == "attention":
+        scores = sum(n for kind, _, part, n in work.ops if kind == "exp" and part != RECOMPUTED)
+        return 2 * work.macs + 3 * scores
+    sizes = [spec.numel for spec in (*op.inputs, *op.out)]
+    if family == "softmax":
+        return 3 * max(sizes, default=0)
+    if family == "optimizer":
+        return sum(n for kind, _, _, n in work.ops if kind in ARITHMETIC)
+    computes = any(kind in ARITHMETIC or kind == "compare" for kind, *_ in work.ops) or bool(work.products)
+    return max(sizes, default=0) if computes else 0
+
+
+def _width(entry: Entry) -> Precision:
+    """The layer's weights if it owns any, else the widest floating-point tensor, else the widest."""
+    if entry.layer is not None and entry.layer.weight_dtype is not None:
+        return dtype(entry.layer.weight_dtype).precision
+    found = [spec.precision for spec in (*entry.op.inputs, *entry.op.out)]
+    floats = [precision for precision in found if precision.kind in ("float", "complex")]
+    return max(floats or found or [dtype("float32").precision], key=lambda precision: precision.bits)
+
+
+@cost_model("flops:paper", unit="FLOP", source=_SOURCE)
+def FLOPS_PAPER(entry: Entry) -> Iterable[Charge]:
+    """Matrix products 2·M·N·K; convolution 2·N_out·W/W_0 (also where it is transposed, though that is not what runs);
+    attention 4·B·H·Lq·Lk·D + 3·B·H·Lq·Lk, so softmax 3 per element; element-wise max(N_in, N_out). Left open there and
+    chosen here: normalisation, reductions, pooling and losses are element-wise; recurrent layers and the backward of
+    convolutions are their matrix products; fused optimizers are the arithmetic of the steps they replace; copies,
+    casts, look-ups and random numbers are 0."""
+    yield "paper", _width(entry).name, _flops(entry)
+
+
+@cost_model("bops:paper", unit="BOP", source=_SOURCE)
+def BOPS_PAPER(entry: Entry) -> Iterable[Charge]:
+    """flops:paper times the width of the layer's weights, of the op's own tensors where the layer has none."""
+    width = _width(entry)
+    yield "paper", width.name, math.ceil(_flops(entry) * width.bits)

@@ -1,0 +1,1 @@
+"""What processors are and execute: one sourced file each."""

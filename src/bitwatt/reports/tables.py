@@ -1,0 +1,185 @@
+"""The tables of a report, cells already in the units people read: text, markdown and html only draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bitwatt.errors import UnknownNameError
+from bitwatt.records import Run
+from bitwatt.reports.model import STANDARD, Line, View, top
+from bitwatt.units import format_bytes, format_count, format_duration, format_percent
+
+UNKNOWN = "—"
+FORWARD, BACKWARD = ("forward", "inference"), ("backward",)
+
+_HEADINGS = {"flops": "FLOPs", "bops": "BOPs", "macs": "MACs"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A heading and how to write a line's cell. The higher the `spare`, the sooner a narrow page goes without it."""
+
+    title: str
+    cell: Callable[[Line], str]
+    spare: int = 0
+    left: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells by row, the share that each row is of the whole, and whether the last row is the total."""
+
+    title: str
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    shares: tuple[float | None, ...]
+    total: Line | None = None
+
+    def rows(self) -> list[list[str]]:
+        return [[column.cell(line) for column in self.columns] for line in self.lines]
+
+    def total_row(self) -> list[str] | None:
+        return None if self.total is None else [column.cell(self.total) for column in self.columns]
+
+
+def tables(view: View, by: str | None = None) -> list[Table]:
+    """The table called `by`, at length; by default all of them, short."""
+    if by is not None and by not in TABLES:
+        raise UnknownNameError(f"a report has no table by {by!r}; choose from {', '.join(TABLES)}")
+    chosen = TABLES if by is None else {by: TABLES[by]}
+    made = (make(view, 12 if by is None else 40) for make in chosen.values())
+    return [table for table in made if table.lines]
+
+
+def headline(view: View) -> list[tuple[str, str, bool]]:
+    """(number, what it is, whether the unit leaves that open). With ops missing sums are lower bounds, and say so."""
+    total, least = view.total, "≥ " if view.missing else ""
+    names = dict.fromkeys((view.model.name, *STANDARD))
+    told = [
+        (f"{least}{format_count(n, view.priced[name].model.unit)}", heading(name), name not in STANDARD)
+        for name in names
+        if (n := total.amounts.get(name)) is not None
+    ]
+    if total.text_steps:
+        told.append((format_count(total.text_steps), "text steps", True))
+    if total.bytes_moved is not None:
+        told.append((f"{least}{format_bytes(total.bytes_moved)}", "moved", True))
+    if total.intensity is not None:
+        told.append((f"{_intensity(total)} FLOP/B", "intensity", False))
+    return [*told, (format_duration(view.run.seconds), "time", False)]
+
+
+def when(run: Run) -> str:
+    """The start of a run to the second, as it was in UTC."""
+    try:
+        return f"{datetime.fromisoformat(run.started).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except ValueError:
+        return run.started
+
+
+def heading(model: str) -> str:
+    return _HEADINGS.get(model, model)
+
+
+def _phases(view: View, _: int) -> Table:
+    lines = view.phases
+    columns = [_name("Phases"), *_amounts(view), _moved(), Column("FLOP/B", _intensity, 2)]
+    if any(line.text_steps for line in lines):
+        columns.append(Column("Text steps", lambda line: _count(line.text_steps or None), 1))
+    columns.append(_share(view))
+    if any(line.seconds is not None for line in lines):
+        columns.append(Column("Time", lambda line: UNKNOWN if line.seconds is None else format_duration(line.seconds)))
+    return _table(view, "Phases", columns, lines, total=len(lines) > 1)
+
+
+def _layers(view: View, limit: int) -> Table:
+    if not any(line.name for line in view.scopes):
+        return _table(view, "Layers", [], [])
+    unit = heading(view.model.name)
+    columns = [
+        _name("Layers"),
+        Column("Class", lambda line: line.about, 1, left=True),
+        Column("Forward", lambda line: _during(line, FORWARD), 2),
+        Column("Backward", lambda line: _during(line, BACKWARD), 3),
+        Column(unit, lambda line: _count(view.amount(line))),
+        _moved(4),
+        _share(view),
+    ]
+    return _table(view, "Layers", columns, view.layers(limit))
+
+
+def _ops(view: View, limit: int) -> Table:
+    columns = [
+        _name("Ops"),
+        Column("Family", lambda line: line.about, 2, left=True),
+        Column("Calls", lambda line: f"{line.calls:,}"),
+        Column(heading(view.model.name), lambda line: _count(view.amount(line))),
+        _moved(),
+        Column("FLOP/B", _intensity, 3),
+        _share(view),
+    ]
+    worked = [line for line in view.ops if view.amount(line) or line.bytes_moved or line.text_steps]
+    return _table(view, "Ops", columns, top(worked, limit))
+
+
+def _precisions(view: View, limit: int) -> Table:
+    lines = [Line(name, amounts={view.model.name: n}) for name, n in view.precisions]
+    amount = Column(heading(view.model.name), lambda line: _count(view.amount(line)))
+    return _table(view, "Precisions", [_name("Precisions"), amount, _share(view)], top(lines, limit))
+
+
+TABLES: dict[str, Callable[[View, int], Table]] = {
+    "phase": _phases,
+    "scope": _layers,
+    "op": _ops,
+    "precision": _precisions,
+}
+
+
+def _table(view: View, title: str, columns: list[Column], lines: list[Line], total: bool = False) -> Table:
+    shares = tuple(view.share(line) for line in lines)
+    return Table(title, tuple(columns), tuple(lines), shares, view.total if total else None)
+
+
+def _name(title: str) -> Column:
+    return Column(title, lambda line: line.name, left=True)
+
+
+def _amounts(view: View) -> list[Column]:
+    """The report's own model first; of the usual three, MACs are the first to go."""
+    return [
+        Column(
+            heading(name),
+            lambda line, name=name: _count(line.amounts.get(name)),  # type: ignore[misc]
+            spare=0 if name == view.model.name else 1 + STANDARD.index(name),
+        )
+        for name in dict.fromkeys((view.model.name, *STANDARD))
+    ]
+
+
+def _moved(spare: int = 1) -> Column:
+    return Column("Moved", lambda line: UNKNOWN if line.bytes_moved is None else format_bytes(line.bytes_moved), spare)
+
+
+def _share(view: View) -> Column:
+    def cell(line: Line) -> str:
+        share = view.share(line)
+        return UNKNOWN if share is None else format_percent(share)
+
+    return Column("Share", cell)
+
+
+def _during(line: Line, phases: tuple[str, ...]) -> str:
+    return _count(line.during(*phases) if line.by_phase else None)
+
+
+def _intensity(line: Line) -> str:
+    if line.intensity is None:
+        return UNKNOWN
+    return format_count(line.intensity) if line.intensity >= 1 else f"{line.intensity:.3g}"
+
+
+def _count(value: int | float | None) -> str:
+    return UNKNOWN if value is None else format_count(value)

@@ -1,0 +1,1 @@
+"""ATen, the operators that PyTorch dispatches, one file per family."""

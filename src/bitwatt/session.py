@@ -1,0 +1,224 @@
+"""measure(): open the backends, run the user's code, and close into a Run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import secrets
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from bitwatt import backends, context, store
+from bitwatt.backends.harvest import Harvest, Watch
+from bitwatt.errors import BitwattError
+from bitwatt.imports import when_imported
+from bitwatt.ledger import Ledger
+from bitwatt.machine import describe
+from bitwatt.pricing import totals
+from bitwatt.records import Layer, Run
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Watchers:
+    """Backends are started for the first session that opens and stopped by the last that closes."""
+
+    def __init__(self) -> None:
+        self.sessions = 0
+        self.watches: list[Watch] = []
+        self.listening: list[Callable[[], None]] = []
+        self.lock = threading.RLock()
+
+    def open(self) -> None:
+        with self.lock:
+            self.sessions += 1
+            if self.sessions == 1:
+                self.listening = [when_imported(name, self._starter(name)) for name in backends.FRAMEWORKS]
+
+    def close(self) -> None:
+        with self.lock:
+            self.sessions -= 1
+            if self.sessions:
+                return
+            for stop in self.listening:
+                stop()
+            while self.watches:
+                self.watches.pop().stop()
+
+    def harvest(self, token: context.Token) -> list[Harvest]:
+        return [watch.collect(token) for watch in self.watches]
+
+    def forget(self) -> None:
+        for watch in self.watches:
+            watch.forget()
+
+    def _starter(self, framework: str) -> Callable[[], None]:
+        def start() -> None:
+            try:
+                watch = backends.watch(framework)
+                watch.start()
+            except Exception as error:
+                warnings.warn(f"bitwatt cannot watch {framework}: {type(error).__name__}: {error}", stacklevel=2)
+            else:
+                self.watches.append(watch)
+
+        return start
+
+
+_watchers = _Watchers()
+os.register_at_fork(after_in_child=_watchers.forget)
+
+
+_open: dict[context.Token, Session] = {}
+
+
+class Session:
+    """A measurement under way. `run` is there once it has ended, also by an exception; `path` if it was kept."""
+
+    def __init__(self, name: str, *, keep: bool, root: Path | None, strict: bool, command: str) -> None:
+        self.name, self.strict, self.command = name, strict, command
+        self.run: Run | None = None
+        self.path: Path | None = None
+        self._keep, self._root = keep, root
+        self._process = os.getpid()
+        self._outer = _open.get(outer.token) if (outer := context.CONTEXT.get()) else None
+        self._phases = outer.phases if outer else ()
+        self._inner: list[Ledger] = []
+        self._context: AbstractContextManager[context.Context] = context.opened(name)
+        _watchers.open()
+        self._token = self._context.__enter__().token
+        _open[self._token] = self
+        self._started, self._clock = datetime.now(UTC), time.perf_counter()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """End the measurement. In a forked child nothing happens: the parent reports."""
+        if os.getpid() != self._process or self.run is not None:
+            return
+        seconds = time.perf_counter() - self._clock
+        try:
+            self.run = self._finished(_watchers.harvest(self._token), seconds, error)
+        finally:
+            del _open[self._token]
+            self._context.__exit__(None, None, None)
+            _watchers.close()
+        if self._outer is not None:  # what a session inside another one counted is part of both
+            ledger = self.run.ledger
+            self._outer._inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
+        if self._keep:
+            try:
+                self.path = store.save(self.run, self._root)
+            except (OSError, BitwattError) as problem:
+                warnings.warn(f"bitwatt could not keep the run: {problem}", stacklevel=3)
+        if self.strict and error is None:
+            totals(self.run, strict=True)
+
+    def _finished(self, harvests: list[Harvest], seconds: float, error: BaseException | None) -> Run:
+        ledger, notes = sum(self._inner, Ledger()), list[str]()
+        spans, layers = dict[str, float](), dict[str, Layer]()
+        for harvest in harvests:
+            ledger += harvest.ledger
+            notes += harvest.notes
+            layers |= harvest.layers
+            for phase, span in harvest.seconds.items():
+                spans[phase] = spans.get(phase, 0.0) + span
+        return Run(
+            id=f"{self._started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+            name=self.name,
+            started=self._started.isoformat(timespec="milliseconds"),
+            seconds=seconds,
+            ledger=ledger,
+            machine=describe(),
+            phase_seconds=spans,
+            layers=layers,
+            command=self.command,
+            status=_status(error),
+            notes=tuple(notes),
+        )
+
+
+def _status(error: BaseException | None) -> str:
+    if error is None or (isinstance(error, SystemExit) and not error.code):
+        return "ok"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, SystemExit):
+        return f"exited: {error.code}"
+    return f"failed: {type(error).__name__}: {error}"
+
+
+class Measure:
+    """What measure() returns: a context manager, also an asynchronous one, and a decorator."""
+
+    def __init__(self, name: str | None, options: dict[str, Any]) -> None:
+        self._name, self._options = name, options
+        self._session: Session | None = None
+
+    def __enter__(self) -> Session:
+        self._session = Session(self._name or "run", **self._options)
+        return self._session
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+        assert self._session is not None
+        self._session.close(error)
+
+    async def __aenter__(self) -> Session:
+        return self.__enter__()
+
+    async def __aexit__(self, *problem: Any) -> None:
+        self.__exit__(*problem)
+
+    def __call__(self, function: F) -> F:
+        """Measure every call of `function`; the last one's session is its `session` attribute."""
+        name = self._name or function.__qualname__
+
+        def again() -> Measure:
+            return Measure(name, self._options)
+
+        if inspect.iscoroutinefunction(function):
+
+            @functools.wraps(function)
+            async def measured(*args: Any, **kwargs: Any) -> Any:
+                with again() as measured.session:  # type: ignore[attr-defined]
+                    return await function(*args, **kwargs)
+
+        else:
+
+            @functools.wraps(function)
+            def measured(*args: Any, **kwargs: Any) -> Any:
+                with again() as measured.session:  # type: ignore[attr-defined]
+                    return function(*args, **kwargs)
+
+        return measured  # type: ignore[return-value]
+
+
+def measure(
+    name: str | Callable[..., Any] | None = None,
+    *,
+    keep: bool = True,
+    store: str | Path | None = None,
+    strict: bool = False,
+    command: str | None = None,
+) -> Any:
+    """Count what runs inside: `with measure("resnet18") as session: ...`, or as a decorator.
+
+    `keep` writes the run to the store (by default .bitwatt/ beside the project); `strict` raises at the end if an op
+    was called that no rule covers.
+    """
+    options = {
+        "keep": keep,
+        "root": Path(store) if store is not None else None,
+        "strict": strict,
+        "command": " ".join(sys.argv) if command is None else command,
+    }
+    if callable(name):
+        return Measure(None, options)(name)
+    return Measure(name, options)

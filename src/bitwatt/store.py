@@ -1,0 +1,273 @@
+"""Keeps runs: one versioned file per run, written atomically, its first line readable on its own."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bitwatt.errors import RunFileError, UnknownNameError
+from bitwatt.ledger import Ledger, Row
+from bitwatt.records import Layer, Machine, Op, Run, TensorSpec
+
+FORMAT, VERSION, SUFFIX = "bitwatt.run", 1, ".run"
+FOLDER = Path(".bitwatt")
+
+_HEADER_LIMIT = 1 << 20  # a first line longer than this is not ours; reading on could swallow a whole foreign file
+
+Json = dict[str, Any]
+
+#: Version -> what turns a (header, body) of that version into one of the next. Append only; tests/data keeps a file of
+#: every version. `body` is None when only the header is read.
+MIGRATIONS: dict[int, Callable[[Json, Json | None], tuple[Json, Json | None]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What the first line of a run file tells."""
+
+    path: Path
+    id: str
+    name: str
+    started: str
+    seconds: float
+    command: str = ""
+    status: str = "ok"
+    notes: tuple[str, ...] = ()
+    machine: Mapping[str, str] = field(default_factory=dict)
+    #: Coverage, totals and fingerprint as priced when the run was kept; empty where nobody gave them.
+    summary: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save(run: Run, root: Path | None = None, *, summary: Mapping[str, Any] | None = None) -> Path:
+    """Write a run to `<root>/<id>.run`, completely or not at all. `summary` is kept in the header for listings."""
+    folder = FOLDER if root is None else Path(root)
+    if not run.id or Path(run.id).name != run.id:
+        raise RunFileError(f"a run cannot be kept under the id {run.id!r}: it must be a plain file name")
+    header: Json = {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": run.id,
+        "name": run.name,
+        "started": run.started,
+        "seconds": run.seconds,
+        "command": run.command,
+        "status": run.status,
+        "notes": list(run.notes),
+        "machine": dict(run.machine.facts),
+        "summary": dict(summary or {}),
+    }
+    content = _line(header) + b"\n" + zlib.compress(_line(_body(run)), 6)
+    path, temporary = folder / f"{run.id}{SUFFIX}", folder / f".{run.id}.{os.getpid()}.tmp"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RunFileError(f"the run could not be kept in {folder}: {error}; choose another folder") from error
+    _sync(folder)
+    return path
+
+
+def load(which: str | Path | None = None, root: Path | None = None) -> Run:
+    """A run by path, id, name (the newest of that name) or unique beginning of an id; by default the newest."""
+    path = find(which, root)
+    with _opened(path) as file:
+        header = _header(file, path)
+        try:
+            reader = zlib.decompressobj()
+            body = json.loads(reader.decompress(file.read()) + reader.flush())
+            if not reader.eof or reader.unused_data:
+                raise ValueError("the end does not fit")
+        except (zlib.error, ValueError) as error:
+            raise RunFileError(
+                f"{path} is damaged: {error}. Its first line is intact (run {header.get('id')!r}), its ledger is lost"
+            ) from error
+    header, body = _migrated(header, body)
+    try:
+        return _run(header, body)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise RunFileError(f"{path} is not a run this bitwatt can read: {type(error).__name__}: {error}") from error
+
+
+def headers(root: Path | None = None) -> tuple[list[Header], list[RunFileError]]:
+    """Every run in a folder, newest first, from first lines alone; and one error for each file that is damaged."""
+    found, damaged = [], []
+    for path in (FOLDER if root is None else Path(root)).glob(f"*{SUFFIX}"):
+        try:
+            found.append(_read_header(path))
+        except RunFileError as error:
+            damaged.append(error)
+    found.sort(key=lambda header: (header.started, header.id), reverse=True)
+    return found, damaged
+
+
+def runs(root: Path | None = None) -> list[Header]:
+    """The runs in a folder, newest first."""
+    return headers(root)[0]
+
+
+def find(which: str | Path | None = None, root: Path | None = None) -> Path:
+    """The file of a run, named as for `load`."""
+    if which is not None and (isinstance(which, Path) or which.endswith(SUFFIX) or os.sep in which):
+        return Path(which)
+    folder = FOLDER if root is None else Path(root)
+    kept = runs(folder)
+    if which is None:
+        if not kept:
+            raise UnknownNameError(f"no run is kept in {folder}; make one with: bitwatt run script.py")
+        return kept[0].path
+    for match in (run for key in ("id", "name") for run in kept if getattr(run, key) == which):
+        return match.path
+    begun = [run for run in kept if run.id.startswith(which)]
+    if len(begun) == 1:
+        return begun[0].path
+    if begun:
+        raise UnknownNameError(f"{which!r} begins the ids of {len(begun)} runs: {', '.join(r.id for r in begun[:5])}")
+    known = f"the newest are {', '.join(run.id for run in kept[:5])}" if kept else "none is kept there"
+    raise UnknownNameError(f"no run in {folder} has the id or name {which!r}; {known}")
+
+
+def _read_header(path: Path) -> Header:
+    with _opened(path) as file:
+        raw, _ = _migrated(_header(file, path), None)
+    try:
+        return Header(
+            path, **{key: raw[key] for key in ("id", "name", "started", "seconds", "command", "status")},
+            notes=tuple(raw["notes"]), **{key: raw[key] for key in ("machine", "summary")},
+        )  # fmt: skip
+    except KeyError as error:
+        raise RunFileError(f"{path} is damaged: its first line lacks {error}") from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open(path, "rb")
+    except OSError as error:
+        raise RunFileError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _header(file: BinaryIO, path: Path) -> Json:
+    """The first line, whatever readable version it is of."""
+    line = file.readline(_HEADER_LIMIT)
+    if not line:
+        raise RunFileError(f"{path} is empty")
+    try:
+        header = json.loads(line)
+    except ValueError:
+        header = None
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        cut = line.startswith(b'{"format":"' + FORMAT.encode())
+        raise RunFileError(f"{path} is truncated" if cut else f"{path} is not a bitwatt run file")
+    version = header.get("version")
+    if not isinstance(version, int) or not 1 <= version <= VERSION:
+        raise RunFileError(
+            f"{path} has format version {version}, this bitwatt reads up to {VERSION}; pip install --upgrade bitwatt"
+        )
+    if not line.endswith(b"\n"):
+        raise RunFileError(f"{path} is truncated")
+    return header
+
+
+def _migrated(header: Json, body: Json | None) -> tuple[Json, Any]:
+    while header["version"] < VERSION:
+        version = header["version"]
+        header, body = MIGRATIONS[version](header, body)
+        header = header | {"version": version + 1}
+    return header, body
+
+
+def _body(run: Run) -> Json:
+    ops: dict[Op, int] = {}
+    rows = [[row.phase, row.scope, ops.setdefault(row.op, len(ops)), row.calls] for row in run.ledger]
+    return {
+        "ops": [
+            [op.name, op.overload, [[name, _encode(value)] for name, value in op.args], _encode(op.out)] for op in ops
+        ],
+        "rows": rows,
+        "phase_seconds": dict(run.phase_seconds),
+        "layers": {
+            scope: [layer.kind, layer.weight_dtype, layer.parameters] for scope, layer in run.layers.items()
+        },
+    }
+
+
+def _run(header: Json, body: Json) -> Run:
+    ops = [
+        Op(name, tuple((key, _decode(value)) for key, value in args), _decode(out), overload)
+        for name, overload, args, out in body["ops"]
+    ]
+    return Run(
+        id=header["id"],
+        name=header["name"],
+        started=header["started"],
+        seconds=header["seconds"],
+        ledger=Ledger(Row(phase, scope, ops[index], calls) for phase, scope, index, calls in body["rows"]),
+        machine=Machine(header["machine"]),
+        phase_seconds=body["phase_seconds"],
+        layers={scope: Layer(*layer) for scope, layer in body["layers"].items()},
+        command=header["command"],
+        status=header["status"],
+        notes=tuple(header["notes"]),
+    )
+
+
+def _encode(value: Any) -> Any:
+    """JSON for one argument. Objects are free to mean tensors and odd floats, since no argument is a mapping."""
+    if isinstance(value, tuple | list):
+        return [_encode(item) for item in value]
+    if isinstance(value, TensorSpec):
+        spec: Json = {"shape": value.shape, "dtype": value.dtype}
+        if value.nnz is not None:
+            spec["nnz"] = value.nnz
+        if value.parts is not None:
+            spec["parts"] = value.parts
+        return spec
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return f"<{type(value).__name__}>"  # what the encoders write for an object that no rule reads
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_decode, value))
+    if isinstance(value, dict):
+        if "float" in value:
+            return float(value["float"])
+        parts = value.get("parts")
+        ragged = None if parts is None else _tuples(parts)
+        return TensorSpec(tuple(value["shape"]), value["dtype"], value.get("nnz"), ragged)
+    return value
+
+
+def _tuples(rows: Iterable[Iterable[int]]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(row) for row in rows)
+
+
+def _line(value: Json) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _sync(folder: Path) -> None:
+    """Make the rename itself survive a power cut, where the system lets folders be synced."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

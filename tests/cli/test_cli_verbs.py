@@ -1,0 +1,116 @@
+"""The verbs that look at what is kept: one clear line for a mistake, nothing imported that is not needed."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bitwatt import store
+from bitwatt.cli import main
+from bitwatt.fingerprint import summary
+from bitwatt.records import Op
+from factories import make_run, transformer_run
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder with two runs."""
+    monkeypatch.chdir(tmp_path)
+    run = transformer_run(layers=2)
+    run.ledger.add("forward", "x", Op("toy.unknown"), 5)
+    store.save(run, summary=summary(run))
+    store.save(make_run(id="older", name="old", started="2025-01-01T00:00:00.000+00:00", status="interrupted"))
+    return tmp_path
+
+
+def told(capsys, *arguments: str, status: int = 0) -> str:
+    assert main(list(arguments)) == status
+    captured = capsys.readouterr()
+    return captured.err if status else captured.out
+
+
+def test_report_shows_the_newest_run_or_the_one_named(kept, capsys):
+    assert "tiny-transformer" in told(capsys, "report")
+    assert "old" in told(capsys, "report", "old")
+    assert json.loads(told(capsys, "report", "--format", "json"))["run"]["name"] == "tiny-transformer"
+    assert told(capsys, "report", "-o", "page.html", "--format", "html") == ""
+    assert (kept / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_ls_lists_newest_first_and_reports_damage(kept, capsys):
+    (kept / ".bitwatt" / "bad.run").write_text("rubbish")
+    assert main(["ls"]) == 0
+    captured = capsys.readouterr()
+    first, second = captured.out.splitlines()
+    assert "tiny-transformer" in first
+    assert "GFLOP" in first
+    assert "5 missing" in first
+    assert second.split() == ["older", "old", "1.5", "s", "interrupted"]
+    assert captured.err == "bitwatt: .bitwatt/bad.run is not a bitwatt run file\n"
+
+
+def test_explain_tells_rule_place_and_what_it_gave(kept, capsys):
+    text = told(capsys, "explain", "toy.mm")
+    assert "toy.mm: counted" in text
+    assert "m·n·k multiply-accumulates" in text
+    assert "family   matmul" in text
+    assert "factories.py:" in text
+    assert "distinct shapes" in text
+    assert "float32[512,768], float32[768,5000]" in text
+
+
+def test_explain_tells_free_missing_and_models(kept, capsys):
+    assert "free\n  a view moves nothing" in told(capsys, "explain", "toy.view")
+    assert "missing, no rule covers it" in told(capsys, "explain", "toy.unknown")
+    assert "a cost model, in FLOP" in told(capsys, "explain", "flops")
+
+
+def test_explain_offers_near_names(kept, capsys):
+    message = told(capsys, "explain", "toy.nm", status=2)
+    assert "toy.mm" in message
+    assert message.count("\n") == 1
+
+
+def test_models_come_with_formula_and_source(capsys):
+    text = told(capsys, "models")
+    assert "flops (FLOP)" in text
+    assert "Source: " in text
+
+
+def test_doctor_tells_what_it_finds_and_does_not_fail(kept, capsys):
+    text = told(capsys, "doctor")
+    for word in ("cpu", "torch", "rapl", "nvml", "reads no energy yet", "writable, 2 runs kept"):
+        assert word in text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("report", "nobody"), ("report", "--format", "pdf"), ("report", "--by", "colour"),
+        ("report", "--cost-model", "calories"), ("run",), ("run", "-m"), ("run", "gone.py"),
+        ("run", "--cost-model", "calories", "gone.py"), ("run", "--format", "pdf", "gone.py"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_one_clear_line_and_exit_2(kept, capsys, arguments):
+    message = told(capsys, *arguments, status=2)
+    assert message.startswith("bitwatt: ")
+    assert message.count("\n") == 1
+
+
+def test_help_and_version_are_quick_and_import_no_rules():
+    script = (
+        "import sys; from bitwatt.cli import main\n"
+        "try: main([sys.argv[1]])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'bitwatt.session', 'bitwatt.pricing', 'bitwatt.store', 'torch', 'json'} & set(sys.modules)\n"
+        "assert not heavy or sys.argv[1] == '--version' and heavy == {'json'}, heavy"
+    )
+    for option in ("--help", "--version"):
+        subprocess.run([sys.executable, "-c", script, option], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_reader_that_leaves_early_gets_no_traceback(kept):
+    command = f"{sys.executable} -m bitwatt.cli models | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -1,0 +1,16 @@
+"""What every test may use: one thread for torch, a store of its own, and a measured call."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers of pytest-xdist share two cores
+
+
+@pytest.fixture(autouse=True)
+def _own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are kept in the current folder by default: give each test one of its own."""
+    monkeypatch.chdir(tmp_path)
