@@ -1,4 +1,4 @@
-"""What exact counting adds to a training step, beside an empty dispatch mode and other tools, interleaved in one process.
+"""What exact counting adds to a training step, beside an empty dispatch mode and other tools, in one process.
 
     python benchmarks/overhead.py [--rounds 40] [--device cpu|cuda] [--workloads mlp,encoder,...] [--json FILE]
 

@@ -1,4 +1,4 @@
-"""Which session and which of the user's phases the running code belongs to: one context variable, so async code is safe."""
+"""Which session and which of the user's phases the running code belongs to; a context variable, so async is safe."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def opened(name: str) -> Iterator[Context]:
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Name a span of the program. Nests with itself and with the phases bitwatt finds; outside measure() it does nothing."""
+    """Name a span of the program. It nests with the phases bitwatt finds; outside measure() it does nothing."""
     context = current()
     if context is None:
         yield
@@ -72,7 +72,7 @@ def phase(name: str) -> Iterator[None]:
 
 
 def phase_path(found: str, base: tuple[str, ...], now: tuple[str, ...]) -> str:
-    """`base` is what the user had opened when the found phase began, `now` what is open: evaluate/inference/attention."""
+    """`base` was open when the found phase began, `now` is open: evaluate + inference + attention."""
     inner = now[len(base) :] if now[: len(base)] == base else ()
     middle = () if found == "other" and (base or inner) else (found,)
     return "/".join((*base, *middle, *inner))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bitwatt.dtypes import Precision, dtype
 
 if TYPE_CHECKING:
+    from bitwatt.fingerprint import Fingerprint
     from bitwatt.ledger import Ledger
 
 #: Arithmetic. `mac` is never written directly: it comes from a Product, which keeps its sizes.
@@ -202,6 +203,6 @@ class Run:
         return fingerprint(self)
 
     def _repr_html_(self) -> str:
-        from bitwatt.reports import report
+        from bitwatt.reports.html import fragment
 
-        return report(self, format="html")
+        return fragment(self)

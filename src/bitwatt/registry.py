@@ -95,7 +95,8 @@ def work_of(rule: Rule, op: Op) -> Work:
     """Apply a rule to an op, and fill in the bytes it left open."""
     if rule.function is None:
         return Work(bytes_read=0, bytes_written=0)
-    work = rule.function(**dict(op.args), out=op.out)
+    # Some backward ops take an argument that is called `out`; what came out wins.
+    work = rule.function(**{**dict(op.args), "out": op.out})
     if work.bytes_read is not None and work.bytes_written is not None:
         return work
     read = sum(spec.nbytes for spec in op.inputs) if work.bytes_read is None else work.bytes_read

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from bitwatt import backends, context, store
 from bitwatt.backends.harvest import Harvest, Watch
 from bitwatt.errors import BitwattError
+from bitwatt.fingerprint import summary
 from bitwatt.imports import when_imported
 from bitwatt.ledger import Ledger
 from bitwatt.machine import describe
@@ -115,7 +116,7 @@ class Session:
             self._outer._inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
         if self._keep:
             try:
-                self.path = store.save(self.run, self._root)
+                self.path = store.save(self.run, self._root, summary=summary(self.run))
             except (OSError, BitwattError) as problem:
                 warnings.warn(f"bitwatt could not keep the run: {problem}", stacklevel=3)
         if self.strict and error is None:

@@ -199,9 +199,7 @@ def _body(run: Run) -> Json:
         ],
         "rows": rows,
         "phase_seconds": dict(run.phase_seconds),
-        "layers": {
-            scope: [layer.kind, layer.weight_dtype, layer.parameters] for scope, layer in run.layers.items()
-        },
+        "layers": {scope: [layer.kind, layer.weight_dtype, layer.parameters] for scope, layer in run.layers.items()},
     }
 
 

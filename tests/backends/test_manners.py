@@ -22,8 +22,9 @@ from backends.measuring import FC1, FC2, Net, batch, calls, macs, measured
 def state_of_torch() -> dict[str, object]:
     import torch._dynamo.eval_frame as eval_frame
 
+    hooks = {name: hook for name, hook in vars(module).items() if name.startswith("_global")}
     return {
-        "module hooks": {k: dict(v) for k, v in vars(module).items() if k.startswith("_global") and isinstance(v, dict)},
+        "module hooks": {name: dict(hook) for name, hook in hooks.items() if isinstance(hook, dict)},
         "optimizer hooks": (dict(optimizer._global_optimizer_pre_hooks), dict(optimizer._global_optimizer_post_hooks)),
         "engine": torch.autograd._engine_run_backward,
         "loader": (

@@ -12,7 +12,7 @@ import pytest
 from bitwatt import store
 
 PYTHON = [sys.executable]
-BITWATT = [sys.executable, "-m", "bitwatt.cli", "run"]
+BITWATT = [sys.executable, "-m", "bitwatt", "run"]
 
 SCRIPTS = {
     "surroundings": """

@@ -111,6 +111,6 @@ def test_help_and_version_are_quick_and_import_no_rules():
 
 
 def test_a_reader_that_leaves_early_gets_no_traceback(kept):
-    command = f"{sys.executable} -m bitwatt.cli models | head -n 1"
+    command = f"{sys.executable} -m bitwatt models | head -n 1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert done.stderr == ""

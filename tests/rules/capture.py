@@ -1,4 +1,4 @@
-"""Run real torch code under a bare dispatch mode and write down its ops; and numbers that count what is done to them."""
+"""Run real torch code under a bare dispatch mode and write down its ops; numbers that count what is done to them."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rules.counting import (
+from rules.capture import (
     Number,
     erf,
     exp,

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from bitwatt.pricing import totals
 from bitwatt.records import Op, TensorSpec
 from bitwatt.registry import RULES, work_of
-from rules.counting import TALLY, Number, kinds, kinds_of, ledger_of, works_of
+from rules.capture import TALLY, Number, kinds, kinds_of, ledger_of, works_of
 
 
 def test_an_embedding_reads_only_the_rows_it_looks_up() -> None:
@@ -121,5 +121,12 @@ def test_a_collective_counts_elements_on_the_wire_and_their_bytes() -> None:
 def test_gathering_from_ranks_counts_what_arrives() -> None:
     op = Op("_c10d_functional.all_gather_into_tensor", (("input", TensorSpec((4, 4))),), (TensorSpec((32, 4)),))
     work = work_of(RULES.find(op.name), op)
+    assert kinds(work) == {"comm": 128}
+    assert (work.bytes_read, work.bytes_written) == (64, 512)
+
+
+def test_a_collective_that_is_handed_its_output_reads_one_and_writes_the_other() -> None:
+    args = (("output_tensor", TensorSpec((32, 4))), ("input_tensor", TensorSpec((4, 4))))
+    work = work_of(RULES.find("c10d._allgather_base_"), Op("c10d._allgather_base_", args))
     assert kinds(work) == {"comm": 128}
     assert (work.bytes_read, work.bytes_written) == (64, 512)

@@ -7,7 +7,7 @@ import cmath
 import pytest
 import torch
 
-from rules.counting import Number, kinds, sqrt, tallied, works_of
+from rules.capture import Number, kinds, sqrt, tallied, works_of
 
 N = 24
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from bitwatt.pricing import totals
-from rules.counting import ledger_of, works_of
+from rules.capture import ledger_of, works_of
 
 SHAPES = ((100, 150), (5000,))  # 20,000 parameters
 SINGLE, FOREACH, FUSED = {"foreach": False}, {"foreach": True}, {"fused": True}

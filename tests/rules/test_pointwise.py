@@ -8,7 +8,7 @@ import torch
 from bitwatt.dtypes import DTYPES
 from bitwatt.formulas.pointwise import pointwise
 from bitwatt.records import TensorSpec
-from rules.counting import Number, cos, cosh, exp, kinds, kinds_of, sin, sinh, sqrt, tallied, works_of
+from rules.capture import Number, cos, cosh, exp, kinds, kinds_of, sin, sinh, sqrt, tallied, works_of
 
 
 def test_adding_is_one_operation_and_scaling_first_is_two() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from rules.counting import Number, kinds, kinds_of, sqrt, tallied, works_of
+from rules.capture import Number, kinds, kinds_of, sqrt, tallied, works_of
 
 
 def test_a_sum_adds_every_element_that_goes_in() -> None:

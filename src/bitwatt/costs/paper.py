@@ -1,4 +1,4 @@
-"""The conventions of "Precision-Aware Workload Analytics for AI Systems", with what it leaves open chosen and stated."""
+"""The conventions of "Precision-Aware Workload Analytics for AI Systems", its gaps filled and stated."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from collections.abc import Iterable
 
 from bitwatt.dtypes import Precision, dtype
 from bitwatt.pricing import Charge, Entry, cost_model
-from bitwatt.records import ARITHMETIC, RECOMPUTED
+from bitwatt.records import ARITHMETIC, RECOMPUTED, TensorSpec
 
 _SOURCE = "Precision-Aware Workload Analytics for AI Systems, section 3"
 
 
 def _flops(entry: Entry) -> int:
     work, op = entry.work, entry.op
-    assert work is not None and entry.rule is not None
+    assert work is not None
+    assert entry.rule is not None
     family = entry.rule.family
     arguments = dict(op.args)
     weight = arguments.get("weight")
-    if family == "conv" and weight is not None and op.out and "grad_output" not in arguments:
+    if family == "conv" and isinstance(weight, TensorSpec) and op.out and "grad_output" not in arguments:
         return 2 * op.out[0].numel * weight.numel // max(weight.shape[0], 1)
     if family in ("matmul", "conv", "rnn"):
         return 2 * work.macs

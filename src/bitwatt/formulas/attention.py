@@ -87,11 +87,10 @@ def attention_backward(
     dq: bool = True,
     dk: bool = True,
     dv: bool = True,
-    recomputes: bool = True,
 ) -> Work:
     """dV = Pᵀ·dO, dP = dO·Vᵀ, dS = P∘(dP - rowsum(P∘dP)), dQ = dS·K, dK = dSᵀ·Q (Dao et al. 2022, 2205.14135, B.2).
 
-    Kernels that keep no P compute it again: that product, the scaling, the mask and the exponentials are marked.
+    The kernels keep no P and compute it again: that product, the scaling, the mask and the exponentials are marked.
     """
     s, precision = scores, q.precision
     pairs = s.batch * s.lq * s.lk
@@ -109,10 +108,8 @@ def attention_backward(
     if dk:
         work += _product(s, s.lk, s.d, s.lq, q, q) + Work.of(precision, mul=s.batch * s.lk * s.d)
         work += _shared_heads(s, s.d, k.precision)
-    if recomputes:
-        work += matmul(s.lq, s.d, s.lk, q, k, batch=s.batch, part=RECOMPUTED)
-        work += Work.of(precision, RECOMPUTED, mul=pairs, add=pairs * (1 + biased), exp=pairs)
-    return work
+    again = matmul(s.lq, s.d, s.lk, q, k, batch=s.batch, part=RECOMPUTED)
+    return work + again + Work.of(precision, RECOMPUTED, mul=pairs, add=pairs * (1 + biased), exp=pairs)
 
 
 def _parts(s: Scores) -> list[tuple[int, str]]:

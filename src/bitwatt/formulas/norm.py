@@ -79,10 +79,11 @@ def rms_norm(elements: int, rows: int, precision: Precision, *, weight: bool) ->
 
 
 def rms_norm_backward(elements: int, rows: int, precision: Precision, *, dx: bool, dweight: bool, weight: bool) -> Work:
-    """x̂ = x/σ again (1); dx = (g - x̂·mean g·x̂)/σ with g = γ·dy: 1 for γ, 2 for the sum, 3 to apply; dγ = Σ dy·x̂."""
-    work = Work.of(precision, mul=elements) if dx or dweight else Work()
+    """With r = 1/σ and g = γ·dy: dx = g·r + (2·x/n)·c, c = -½·r³·Σ g·x for each row; dγ = Σ dy·x̂ with x̂ at hand. Per
+    element 1 for γ, 1 for g·r, 2 for the sum, 3 for the second term, 1 to join them, 2 for dγ; 4 per row for c."""
+    work = Work()
     if dx:
-        work += Work.of(precision, mul=elements * (3 + weight), add=2 * elements, div=rows)
+        work += Work.of(precision, mul=elements * (4 + weight) + 4 * rows, add=2 * elements, div=elements)
     if dweight:
         work += Work.of(precision, mul=elements, add=elements)
     return work

@@ -32,7 +32,7 @@ def gemm(m: int, k: int, n: int, *, vector: int = 8, added: bool = False) -> flo
         return m * (2 * k + 18)
     if k == 1:
         return m * (n + 1)
-    if m * n >= 8800 and min(m, n) >= 48:
+    if m * n >= 8800 and min(m, n) >= 48 and k >= 16:
         columns = up(n, vector // 2)
         return m * columns * (2 * k + added)
     columns = up(n, vector)
@@ -60,8 +60,8 @@ def mm(a: Args, op: Op) -> float:
 
 def addmm(a: Args, op: Op) -> float:
     (m, k), n = a["mat1"].shape, a["mat2"].shape[1]
-    if m == 1:
-        return n * (2 * k + 18)  # the weight lies transposed: dot products
+    if m == 1 or n <= 2:  # the weight lies transposed: dot products
+        return m * n * (2 * k + 18)
     return gemm(m, k, n, vector=lanes(a["mat1"]), added=True)
 
 
@@ -88,7 +88,7 @@ def bmm(a: Args, op: Op) -> float:
 
 def mv(a: Args, op: Op) -> float:
     m, k = (a.get("mat") or a["self"]).shape
-    return m * (2 * k + 20)
+    return m * (2 * k + 12)  # 20 where rows are contiguous, 4 where columns are
 
 
 def dot(a: Args, op: Op) -> float:
@@ -111,9 +111,12 @@ def outer_sum(rows: int, n: int, vector: int = 8) -> float:
 
 
 def summed(spec: TensorSpec, dim: Any) -> float:
+    """Dimensions side by side are one; of others the innermost run is summed as often as the rest has elements."""
     if spec.precision.kind not in {"float", "complex"} or not spec.numel:
         return 0
-    before, reduced, after = split(spec.shape, dims_of(dim, len(spec.shape)))
+    dims = dims_of(dim, len(spec.shape))
+    run = [d for i, d in enumerate(dims) if dims[-1] - d == len(dims) - 1 - i]
+    before, reduced, after = split(spec.shape, tuple(run))
     vector = lanes(spec)
     return before * (inner_sum(reduced, vector) if after == 1 else outer_sum(reduced, after, vector))
 
@@ -130,20 +133,16 @@ def vector_norm(a: Args, op: Op) -> float:
     """Squares added up in vectors along the last dimension, singly elsewhere; other orders take a power each."""
     x: TensorSpec = a["self"]
     order = a.get("ord", a.get("p", 2))
-    dim = a.get("dim")
-    outs = op.out[0].numel
-    each = {2: 2.0, 2.0: 2.0, 1: 1.0, 1.0: 1.0, 0: 0.0, math.inf: 0.0, -math.inf: 0.0}.get(order, 144.0)
-    if order is None:
-        each = 2.0
-    before, reduced, after = split(x.shape, dims_of(dim, len(x.shape)))
-    width = up(reduced, 8) if after == 1 and each == 2.0 and reduced % 8 else reduced
-    return before * after * each * (width if width - reduced < 0 else reduced) + outs * (8 if after == 1 else 1)
+    each = {None: 2.0, 2: 2.0, 1: 1.0, 0: 0.0, math.inf: 0.0, -math.inf: 0.0}.get(order, 28.0)
+    _, reduced, after = split(x.shape, dims_of(a.get("dim"), len(x.shape)))
+    folds = 8 if after == 1 and reduced >= 8 else 1
+    return each * x.numel + (op.out[0].numel * folds if each == 2 else 0)
 
 
 def var(a: Args, op: Op) -> float:
     """Welford in double precision, 6 an element; over everything two sums."""
     x: TensorSpec = a["self"]
-    if a.get("dim") in (None, ()):
+    if a.get("dim") in (None, ()) and "mean" not in op.name:
         return 3 * x.numel + inner_sum(x.numel) + 5
     return 6 * x.numel + 2 * op.out[0].numel
 
@@ -164,6 +163,8 @@ def rows_of(x: TensorSpec, dim: int) -> tuple[int, int, bool]:
 def softmax(a: Args, op: Op) -> float:
     """exp at 20 and 4 more an element, rows in whole vectors, 17 to fold each (exact)."""
     rows, size, contiguous = rows_of(a["self"], a["dim"])
+    if lanes(a["self"]) == 4:
+        return rows * (37 * up(size, 4) + 9)
     return rows * (24 * up(size, 8) + 17) if contiguous else 24 * rows * size
 
 
@@ -175,6 +176,8 @@ def softmax_backward(a: Args, op: Op) -> float:
 def log_softmax(a: Args, op: Op) -> float:
     """As softmax, and a logarithm for each row, eight rows of a chunk at a time (exact)."""
     rows, size, contiguous = rows_of(a["self"], a["dim"])
+    if lanes(a["self"]) == 4:
+        return rows * (38 * up(size, 4) + 68)
     if not contiguous:
         return rows * (25 * size + 50)
     chunk = max(1, 4096 // max(size, 1))
@@ -184,13 +187,15 @@ def log_softmax(a: Args, op: Op) -> float:
 
 def log_softmax_backward(a: Args, op: Op) -> float:
     rows, size, contiguous = rows_of(a["grad_output"], a["dim"])
+    if lanes(a["grad_output"]) == 4:
+        return rows * (37 * up(size, 4) + 8)
     return rows * (24 * up(size, 8) + 16) if contiguous else 24 * rows * size
 
 
 def moments(n: int) -> float:
     """Mean and variance of a row by Welford on vectors, chunks of 16 vectors folded pairwise."""
     chunks = -(-(n // 8) // 16)
-    return 7 * n + 115 + 98 * max(chunks - 1, 0)
+    return 7 * n + 115 + (49 if chunks == 2 else 112 * max(chunks - 1, 0))
 
 
 def layer_norm(a: Args, op: Op) -> float:
@@ -218,7 +223,7 @@ def group_norm(a: Args, op: Op) -> float:
 
 
 def group_norm_backward(a: Args, op: Op) -> float:
-    return a["N"] * a["C"] * (7.1 * up(a["HxW"], 8) + 25)
+    return a["N"] * a["C"] * (7.1 * a["HxW"] + 2 * (a["HxW"] % 8) + 45)
 
 
 def batch_norm(a: Args, op: Op) -> float:
@@ -227,7 +232,7 @@ def batch_norm(a: Args, op: Op) -> float:
     channels, spatial = x.shape[1], math.prod(x.shape[2:])
     training = a.get("training", True)
     if len(x.shape) == 2:
-        return x.numel * (7 if training else 2) + (9 if training else 6) * channels
+        return x.shape[0] * up(channels, 8) * (6 if training else 2) + (19 if training else 6) * channels
     return x.shape[0] * channels * (2 * up(spatial, 8) + 4 * spatial * bool(training)) + 17 * channels
 
 
@@ -235,7 +240,7 @@ def batch_norm_backward(a: Args, op: Op) -> float:
     x: TensorSpec = a["input"]
     training = a.get("train", True)
     if len(x.shape) == 2:
-        return x.numel * (15.6 if training else 9)
+        return x.shape[0] * up(x.shape[1], 8) * (14 if training else 6) + 6 * x.shape[1]
     spatial = math.prod(x.shape[2:])
     return x.shape[0] * x.shape[1] * ((10 if training else 6) * up(spatial, 8) + 34)
 
@@ -272,7 +277,8 @@ def avg_pool(a: Args, op: Op) -> float:
 
 
 def avg_pool_backward(a: Args, op: Op) -> float:
-    return window_taps(a, a["self"], a["grad_output"]) + a["grad_output"].numel
+    twice = len(a["kernel_size"]) == 3 and a["kernel_size"][2] > 1  # the three-dimensional one divides each element
+    return window_taps(a, a["self"], a["grad_output"]) * (1 + twice) + a["grad_output"].numel
 
 
 def adaptive(x: TensorSpec, out: TensorSpec) -> float:

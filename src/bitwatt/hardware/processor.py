@@ -25,6 +25,9 @@ class Processor:
     product: Callable[[Product], float]
     #: Element-wise ops: operations per element of what comes out.
     elements: Mapping[str, float] = field(default_factory=dict)
+    #: The same in double precision and for complex numbers, where a kernel is another one.
+    double: Mapping[str, float] = field(default_factory=dict)
+    complex: Mapping[str, float] = field(default_factory=dict)
     #: Ops whose kernel does something else than its mathematics: tiles, several passes, another algorithm.
     kernels: Mapping[str, Kernel] = field(default_factory=dict)
     #: Parts of the work that its kernels leave out.

@@ -50,7 +50,9 @@ moved(
 )
 each("embedding_byte embedding_4bit", "a row looked up, q·s + b", space=SPACE, index=1, mul=1, add=1)
 each(
-    "embedding_bag_byte_prepack embedding_bag_4bit_prepack embedding_bag_2bit_prepack",
+    "embedding_bag_byte_prepack embedding_bag_4bit_prepack embedding_bag_2bit_prepack "
+    "embedding_bag_byte_prepack_with_rowwise_min_max embedding_bag_4bit_prepack_with_rowwise_min_max "
+    "embedding_bag_2bit_prepack_with_rowwise_min_max",
     "the range of each row, then round(x/s + z)",
     space=SPACE,
     compare=2,
@@ -69,7 +71,10 @@ free(
     *full("make_quantized_cell_params make_quantized_cell_params_dynamic make_quantized_cell_params_fp16", SPACE),
     *full("conv2d_stride conv2d_padding conv2d_dilation conv2d_groups conv2d_transpose conv2d_output_padding", SPACE),
     *full("conv3d_stride conv3d_padding conv3d_dilation conv3d_groups conv3d_transpose conv3d_output_padding", SPACE),
-    *full("conv2d_unpack_sizes", SPACE),
+    *full("conv2d_unpack_sizes conv_transpose2d_stride conv_transpose2d_padding conv_transpose2d_dilation", SPACE),
+    *full("conv_transpose2d_groups conv_transpose2d_transpose conv_transpose2d_output_padding", SPACE),
+    *full("conv_transpose3d_stride conv_transpose3d_padding conv_transpose3d_dilation", SPACE),
+    *full("conv_transpose3d_groups conv_transpose3d_transpose conv_transpose3d_output_padding", SPACE),
     reason="parameters are bundled or read, no element is computed",
 )
 

@@ -5,15 +5,14 @@ from typing import Any
 from bitwatt.formulas.linalg import matmul
 from bitwatt.formulas.pointwise import pointwise
 from bitwatt.formulas.softmax import logsumexp
-from bitwatt.records import NECESSARY, RECOMPUTED, TensorSpec, Work
+from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
 
 
-def _logits(x: TensorSpec, weight: TensorSpec, bias: Any, part: str = NECESSARY) -> Work:
+def _logits(x: TensorSpec, weight: TensorSpec, bias: Any) -> Work:
     (classes, features), rows = weight.shape, x.numel // max(weight.shape[-1], 1)
-    return matmul(rows, features, classes, x, weight, part=part) + (
-        pointwise(x, rows * classes, add=1) if isinstance(bias, TensorSpec) and part == NECESSARY else Work()
-    )
+    biased = int(isinstance(bias, TensorSpec))
+    return matmul(rows, features, classes, x, weight) + pointwise(x, rows * classes, add=biased)
 
 
 def _gradients(x: TensorSpec, weight: TensorSpec, *, of_input: bool, of_weight: bool, of_bias: bool) -> Work:
@@ -53,28 +52,5 @@ def chunked(
 
 @rule("torch_nn._linear_cross_entropy_batch_chunked_no_reduction", family="loss")
 def chunked_no_reduction(input: TensorSpec, linear_weight: TensorSpec, linear_bias: Any = None, **_: Any) -> Work:
-    """Logits x·Wᵀ, their log-sum-exp and the loss of each row: one matrix product."""
+    """Logits x·Wᵀ, their log-sum-exp and the loss of each row: one matrix product. Backward shows as ops of its own."""
     return chunked(input=input, linear_weight=linear_weight, linear_bias=linear_bias)
-
-
-@rule("torch_nn._linear_cross_entropy_batch_chunked_no_reduction_backward", family="loss")
-def chunked_no_reduction_backward(
-    input: TensorSpec,
-    linear_weight: TensorSpec,
-    linear_bias: Any = None,
-    compute_input_grad: bool = True,
-    compute_linear_weight_grad: bool = True,
-    compute_linear_bias_grad: bool = False,
-    **_: Any,
-) -> Work:
-    """The logits once more (recomputed), then a matrix product for the input and one for the weight."""
-    rows = input.numel // max(linear_weight.shape[-1], 1)
-    gradients = _gradients(
-        input,
-        linear_weight,
-        of_input=compute_input_grad,
-        of_weight=compute_linear_weight_grad,
-        of_bias=compute_linear_bias_grad,
-    )
-    softmax = Work.of(input.precision, RECOMPUTED, exp=rows * linear_weight.shape[0])
-    return _logits(input, linear_weight, linear_bias, RECOMPUTED) + softmax + gradients

@@ -9,7 +9,7 @@ from bitwatt.registry import rule
 from bitwatt.rules._products import Specs, named
 from bitwatt.rules.aten.conv import convolved, convolved_backward
 
-#: One bilinear sample: four weights of two factors each (4 mul, 4 add), four values weighed and added up (4 mul, 3 add).
+#: One bilinear sample: four weights of two factors (4 mul, 4 add), four values weighed and added up (4 mul, 3 add).
 SAMPLE = {"mul": 8, "add": 7}
 
 

@@ -8,10 +8,60 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DataDependentOutputException, FakeCopyMode, FakeTensorMode
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    FakeCopyMode,
+    FakeTensor,
+    FakeTensorMode,
+    unset_fake_temporarily,
+)
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 from bitwatt.errors import EstimateError
+
+aten = torch.ops.aten
+#: Ops that make a small known tensor. Models read numbers out of such ones while they are built
+#: (`[p.item() for p in torch.linspace(0, 0.2, depth)]`), so these keep their values.
+_KNOWN = {
+    aten.linspace.default, aten.arange.default, aten.arange.start, aten.arange.start_step, aten.full.default,
+    aten.zeros.default, aten.ones.default, aten.scalar_tensor.default, aten.eye.default,
+}  # fmt: skip
+_SMALL = 4096
+
+
+class _KnownValues(TorchDispatchMode):
+    """Lies above the fake mode and gives small constants values, which torch's own constant folding carries on."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __init__(self, fakes: FakeTensorMode) -> None:
+        super().__init__()
+        self.fakes = fakes
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        if func in _KNOWN and type(out) is FakeTensor and out.numel() <= _SMALL:
+            with unset_fake_temporarily():
+                out.constant = func(*args, **{**(kwargs or {}), "device": torch.device("cpu")})
+            self.fakes.fake_tensor_converter.add_constant_storage_mapping(out)
+        return out
+
+
+@contextmanager
+def _lenient() -> Iterator[None]:
+    """Two places where torch asks a fake tensor for values while a model is built, though no count depends on them:
+    constants of more than one element, and the rejection sampling of trunc_normal_ (skipped, as torch does on meta).
+    """
+    limit, sample = fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_
+    fake_tensor.CONSTANT_NUMEL_LIMIT = _SMALL
+    torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
+    try:
+        yield
+    finally:
+        fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_ = limit, sample
 
 
 def estimating() -> bool:
@@ -27,7 +77,7 @@ def run_on_fakes(fn: Any, args: Any, kwargs: Any) -> Iterator[Callable[[], Any]]
     with FakeCopyMode(mode):
         owner, args, kwargs = copy.deepcopy((owner, args, kwargs))
     try:
-        with mode:
+        with _lenient(), mode, _KnownValues(mode):
             yield lambda: (owner if owner is not None else fn)(*args, **kwargs)
     except DataDependentOutputException as error:
         raise EstimateError(

@@ -1,4 +1,4 @@
-"""Everything hung into torch while a session is open, and taken out again: hooks on modules, optimizers and autograd."""
+"""What hangs in torch while a session is open and is taken out again: on modules, optimizers and autograd."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ModuleHooks:
 
 
 class OptimizerHooks:
-    """A frame for every step, of any optimizer that fires torch's global hooks; the others are found by their frames."""
+    """A frame for every step of optimizers that fire torch's global hooks; others are found by their Python frames."""
 
     def __init__(self, watch: TorchWatch) -> None:
         self.watch = watch
@@ -172,4 +172,3 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
                 watch.part(state)
 
     return _engine_run_backward
-

@@ -21,7 +21,7 @@ Counts = dict[Any, list[int]]
 
 
 class Place(NamedTuple):
-    """Where calls are counted: the user's context, what he had opened when the found phase began, that phase, the scope."""
+    """Where calls are counted. `base` is the path of phases the user had open when the found phase began."""
 
     context: Context
     base: tuple[str, ...]
@@ -116,7 +116,7 @@ class ThreadState:
             self.seconds[named] = self.seconds.get(named, 0.0) + self.seconds.pop(key)
 
     def enter_forward(self) -> None:
-        """The outermost module is called: what came before it was either part of the model or had nothing to do with it."""
+        """The outermost module is called: what came before was part of the model or had nothing to do with it."""
         if self.pending and not self.forward_done:
             self.resolve({BEFORE: "other", BEFORE_GRAPH: "forward"})
         self.forward_done = self.forward_seen = True

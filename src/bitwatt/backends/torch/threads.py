@@ -32,7 +32,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         finally:
             watch.part(state, task)
 
-    threading.Thread.start = watched_start  # type: ignore[method-assign]
+    threading.Thread.start = watched_start  # type: ignore[method-assign,assignment]
     pools._WorkItem.run = watched_task  # type: ignore[method-assign,assignment]
 
     def restore() -> None:
@@ -46,7 +46,7 @@ def _watch_run(watch: TorchWatch, thread: threading.Thread) -> None:
     context, run = current(), thread.run
 
     def watched_run() -> None:
-        del thread.run  # type: ignore[method-assign]
+        del thread.run
         CONTEXT.set(context)
         state = watch.states.here
         watch.join(state, thread)

@@ -20,7 +20,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
     undo: list[Callable[[], None]] = []
 
     def patch() -> None:
-        jit: Any = sys.modules["triton.runtime.jit"].JITFunction  # type: ignore[attr-defined]
+        jit: Any = sys.modules["triton.runtime.jit"].JITFunction
         run = jit.run
 
         def watched_run(kernel: Any, *args: Any, **kwargs: Any) -> Any:

@@ -98,7 +98,7 @@ class TorchWatch:
         return self.launches[-1] if self.launches else None
 
     def scope_at(self, seq: int, state: ThreadState) -> str:
-        """The scope that made node `seq`: in the thread that called backward, else in the one that ran a forward last."""
+        """The scope that made node `seq`: in the thread that called backward, else in the last that ran a forward."""
         scope = state.trail.find(seq)
         if scope is not None:
             return scope

@@ -23,7 +23,7 @@ def to_copy(out: Specs, self: Any = None, **_: Any) -> Work:
     return converted(self, out[0])
 
 
-@rule("aten.copy", "aten._copy_from", "aten._copy_from_and_resize", "aten.copy_sparse_to_sparse", family="copy")
+@rule("aten.copy", "aten._copy_from", "aten._copy_from_and_resize", family="copy")
 def copy(out: Specs, self: TensorSpec, src: Any = None, dst: Any = None, **_: Any) -> Work:
     """A tensor copied over another: 1 cast per element where the formats differ; source read, target written."""
     if isinstance(dst, TensorSpec):  # _copy_from(self, dst) goes the other way round than copy_(self, src)
@@ -39,4 +39,3 @@ each(
     of="in",
     cast=1,
 )
-each("_saturate_weight_to_fp16", "clamped to the range of float16", family="cast", compare=2)

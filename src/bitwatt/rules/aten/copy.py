@@ -24,7 +24,7 @@ moved("replication_pad1d replication_pad2d replication_pad3d", "Every element co
 moved("slice_backward select_backward diagonal_backward trace_backward", "The gradient copied into zeros.")
 moved("slice_scatter select_scatter diagonal_scatter as_strided_scatter slice_inverse", "A part written into a copy.")
 moved("im2col", "Every window copied into a column.")
-moved("_pack_padded_sequence _pad_packed_sequence", "Rows copied, padding left out or put back.")
+moved("_pad_packed_sequence", "Rows copied, padding put back.")
 moved("_mkldnn_reshape _mkldnn_transpose mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight", "Laid out anew.")
 moved("lu_unpack", "L and U copied out of the packed factor.", family="linalg")
 moved("real imag", "One component of each number read.")

@@ -5,6 +5,7 @@ from typing import Any
 
 from bitwatt.formulas import factorise as lapack
 from bitwatt.formulas.pointwise import pointwise
+from bitwatt.formulas.reduction import vector_norm
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
 from bitwatt.rules._tables import Specs
@@ -185,6 +186,17 @@ def svd(
 def svdvals(A: Any = None, self: Any = None, input: Any = None, **_: Any) -> Work:
     """Bidiagonal form: 4mn² - 4/3·n³ per matrix (m >= n), an estimate."""
     return svd(A=A or self or input, compute_uv=False)
+
+
+@rule("aten.linalg_matrix_norm", family="linalg")
+def matrix_norm(self: TensorSpec, out: Specs, ord: Any = "fro", **_: Any) -> Work:
+    """fro: 1 mul, 1 add per element, 1 sqrt per result; 1, inf: 1 add per element, then compares; 2, nuc: the values
+    of an SVD, an estimate."""
+    if ord == "fro":
+        return vector_norm(self, self.numel, out[0].numel)
+    if ord in (2, -2, "nuc"):
+        return svd(A=self, compute_uv=False)
+    return pointwise(self, self.numel, logic=1, add=1) + pointwise(self, sum(self.shape[-2:]), compare=1)
 
 
 @rule("aten.linalg_pinv", "aten.pinverse", family="linalg")

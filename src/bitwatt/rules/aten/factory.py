@@ -4,7 +4,7 @@ from bitwatt.rules._tables import each, idle, written
 
 idle(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided empty_quantized _empty_affine_quantized "
-    "_empty_per_channel_affine_quantized resize resize_as resize_as_sparse sparse_resize sparse_resize_and_clear "
+    "_empty_per_channel_affine_quantized resize resize_as sparse_resize sparse_resize_and_clear "
     "_resize_output set from_file _efficientzerotensor",
     "memory is set aside, nothing is computed or written",
 )

@@ -86,9 +86,10 @@ def _positions(self: TensorSpec, indices: tuple[Any, ...]) -> int:
 
 def _index_put(self: TensorSpec, indices: Any, values: TensorSpec, accumulate: bool = False, **_: Any) -> Work:
     masked = any(isinstance(spec, TensorSpec) and spec.dtype in ("bool", "uint8") for spec in indices)
-    count = values.numel if masked and values.numel > 1 else _positions(self, indices)
+    known = values.numel > 1 or not masked  # how many places a mask names, its shape does not tell
+    count = values.numel if masked and known else _positions(self, indices)
     work = _put(self, count, (indices, values), {"add": 1} if accumulate else {})
-    return Work(work.ops, (), work.bytes_read, work.bytes_written, estimated=masked)
+    return Work(work.ops, (), work.bytes_read, work.bytes_written, estimated=not known)
 
 
 _FORMULA = "Values put at indices: 1 index each, and 1 add each where they accumulate."

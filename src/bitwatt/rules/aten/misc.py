@@ -7,7 +7,6 @@ from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
 from bitwatt.rules._tables import Specs, each, idle
 
-each("_pack_padded_sequence_backward", "rows copied back to where they came from", family="copy", index=1)
 each("_rowwise_prune", "rows kept where a mask is set", family="index", index=1)
 each("_gather_sparse_backward", "the gradient kept with its indices", family="index", index=1)
 each("_spdiags", "diagonals put where they belong", family="index", index=1)

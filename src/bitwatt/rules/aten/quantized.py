@@ -12,8 +12,9 @@ from bitwatt.rules._tables import each, moved, tensors
 #: To a small format: x/s, plus zero point, rounded and held in range. Back: minus zero point, times s.
 each("quantize_per_tensor quantize_per_channel", "round(x/s + z)", family="cast", of="in", mul=1, add=1, cast=1)
 each("quantize_per_tensor_dynamic", "range found, then round(x/s + z)", of="in", compare=2, mul=1, add=1, cast=1)
-each("dequantize _dequantize", "(q - z)·s", family="cast", add=1, mul=1, cast=1)
+each("dequantize", "(q - z)·s", family="cast", add=1, mul=1, cast=1)
 each("_choose_qparams_per_tensor choose_qparams_optimized", "the range", family="reduction", of="in", compare=2)
+each("fbgemm_linear_quantize_weight", "range found, then round(w/s + z)", of="in", compare=2, mul=1, add=1, cast=1)
 each(
     "fake_quantize_per_tensor_affine fake_quantize_per_channel_affine fake_quantize_per_tensor_affine_cachemask "
     "fake_quantize_per_channel_affine_cachemask _fake_quantize_per_tensor_affine_cachemask_tensor_qparams "

@@ -7,14 +7,15 @@ from bitwatt.formulas.pointwise import pointwise, stored
 from bitwatt.formulas.reduction import variance, vector_norm
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
-from bitwatt.rules._tables import Specs, amounts, each, named
+from bitwatt.rules._tables import Specs, amounts, each, named, tensors
 
 
 def over(names: str, formula: str, *, of: str = "out", space: str = "aten", **kinds: int) -> None:
     """Register `names`: so many operations per input element, in the output's precision or the input's."""
 
-    def function(self: TensorSpec, out: Specs = (), **_: Any) -> Work:
-        return pointwise(out[0] if of == "out" and out else self, stored(self), **kinds)
+    def function(out: Specs = (), **args: Any) -> Work:
+        given = next(iter(tensors(tuple(args.values()))))
+        return pointwise(out[0] if of == "out" and out else given, stored(given), **kinds)
 
     named(names, f"{formula}: {amounts(kinds)} per input element.", function, "reduction", space)
 
@@ -65,7 +66,7 @@ def extreme(self: TensorSpec, out: Specs, other: Any = None, **_: Any) -> Work:
     return pointwise(self, out[0].numel if isinstance(other, TensorSpec) else stored(self), compare=1)
 
 
-@rule("aten.linalg_vector_norm", "aten.linalg_norm", "aten.linalg_matrix_norm", family="reduction")
+@rule("aten.linalg_vector_norm", "aten.linalg_norm", family="reduction")
 def norm(self: TensorSpec, out: Specs, ord: Any = 2, **_: Any) -> Work:
     """(Σ|x|^p)^(1/p): p=2 is 1 mul, 1 add per element and 1 sqrt per result; p=1 an add; p=±inf a compare; p=0 both;
     any other 1 pow, 1 add per element and 1 pow per result."""

@@ -12,7 +12,7 @@ from bitwatt.formulas.pointwise import pointwise
 from bitwatt.formulas.windows import linear_resample, linear_spread, separable
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
-from bitwatt.rules._tables import Specs, each, named, tensors
+from bitwatt.rules._tables import Specs, named, tensors
 
 
 @rule(
@@ -149,10 +149,10 @@ def fold(self: Any = None, grad_in: Any = None, **_: Any) -> Work:
     return pointwise(windows, windows.numel, add=1)
 
 
-each(
-    " ".join(f"{kind}_pad{d}d_backward" for kind in ("reflection", "replication") for d in (1, 2, 3)),
-    "the border's gradient added to where it was copied from",
+@rule(
+    *(f"aten.{kind}_pad{d}d_backward" for kind in ("reflection", "replication") for d in (1, 2, 3)),
     family="copy",
-    of="in",
-    add=1,
 )
+def pad_backward(grad_output: TensorSpec, **_: Any) -> Work:
+    """Each gradient added to where its value was copied from: 1 add each."""
+    return pointwise(grad_output, grad_output.numel, add=1)

@@ -206,10 +206,33 @@ def _cell_rule(name: str, cell: Cell) -> None:
         return cell_step(cell, input, w_ih, w_hh, sum(bias is not None for bias in (b_ih, b_hh)))
 
 
-_cell_rule("aten.lstm_cell", CELLS["lstm"])
-_cell_rule("aten.gru_cell", CELLS["gru"])
-_cell_rule("aten.rnn_tanh_cell", CELLS["tanh"])
-_cell_rule("aten.rnn_relu_cell", CELLS["relu"])
+for _name, _kind in (("lstm", "lstm"), ("gru", "gru"), ("rnn_tanh", "tanh"), ("rnn_relu", "relu")):
+    _cell_rule(f"aten.{_name}_cell", CELLS[_kind])
+    _cell_rule(f"aten.quantized_{_name}_cell", CELLS[_kind])
+
+
+def _quantised(cell: Cell, out: Specs, args: dict[str, Any]) -> Work:
+    """Packed weights do not tell their sizes; those of input and result do."""
+    x = args["input"] if "input" in args else args["data"]
+    directions = 1 + args["bidirectional"]
+    hidden = out[0].shape[-1] // directions
+    rows, steps = _extent(x, args.get("batch_sizes"), args.get("batch_first", False))
+    weight = TensorSpec((), "float16" if args.get("dtype") == "float16" else "int8")
+    widths = [x.shape[-1]] + [directions * hidden] * (args["num_layers"] - 1)
+    works = (formulas.rnn(Layer(cell, rows, steps, width, hidden), x, weight) * directions for width in widths)
+    return sum(works, Work())
+
+
+@rule("aten.quantized_lstm", family="rnn")
+def quantized_lstm(out: Specs, **args: Any) -> Work:
+    """As lstm, with weights of 8 bits or 16-bit floats."""
+    return _quantised(CELLS["lstm"], out, args)
+
+
+@rule("aten.quantized_gru", family="rnn")
+def quantized_gru(out: Specs, **args: Any) -> Work:
+    """As gru, with weights of 8 bits or 16-bit floats."""
+    return _quantised(CELLS["gru"], out, args)
 
 
 @rule("aten._thnn_fused_lstm_cell", "aten._thnn_fused_gru_cell", family="rnn")

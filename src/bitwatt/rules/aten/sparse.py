@@ -5,7 +5,7 @@ from typing import Any
 from bitwatt.formulas.linalg import bias_add, matmul, matrix_product, sparse_matmul, two_in_four
 from bitwatt.formulas.pointwise import stored
 from bitwatt.records import SPARSE, TensorSpec, Work
-from bitwatt.registry import rule
+from bitwatt.registry import free, rule
 from bitwatt.rules._products import Specs, combined, flat, fused, named
 from bitwatt.rules._tables import each, moved, tensors
 
@@ -17,6 +17,7 @@ moved(
     "_sparse_broadcast_to_copy resize_as_sparse",
     "elements moved from one layout to another",
 )
+free("aten._cslt_sparse_mm_search", reason="it only picks a kernel")
 each("_to_sparse_semi_structured _sparse_semi_structured_tile", "the two largest of four kept", of="in", compare=4)
 
 

@@ -20,7 +20,7 @@ idle(
     "result_type can_cast promote_types dense_dim sparse_dim _dimI _dimV _nnz _version retains_grad qscheme q_scale "
     "q_zero_point q_per_channel_axis q_per_channel_scales q_per_channel_zero_points _debug_has_internal_overlap "
     "_has_compatible_shallow_copy_type _has_same_storage_numel cudnn_is_acceptable _nnpack_available "
-    "_use_cudnn_ctc_loss _use_cudnn_rnn_flatten_weight _use_miopen_ctc_loss _cufft_get_plan_cache_max_size "
+    "_cufft_get_plan_cache_max_size "
     "_cufft_get_plan_cache_size",
     "a question about a tensor, answered without reading it",
 )
