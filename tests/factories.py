@@ -8,7 +8,7 @@ from typing import Any
 from bitwatt.dtypes import dtype
 from bitwatt.formulas.linalg import matmul
 from bitwatt.ledger import Ledger, Row
-from bitwatt.records import MASKED, RECOMPUTED, Layer, Machine, Op, Run, TensorSpec, Work
+from bitwatt.records import Layer, Machine, Op, Run, TensorSpec, Work
 from bitwatt.registry import free, rule
 
 
@@ -30,13 +30,9 @@ def bmm(a: TensorSpec, b: TensorSpec, **_: Any) -> Work:
 def causal_attention(q: TensorSpec, **_: Any) -> Work:
     """Two products over the pairs a causal mask leaves, the masked pairs apart, and one product done twice."""
     heads, s, d = q.shape
-    hidden = s * (s - 1) // 2
-    seen = matmul(s * s - hidden, d, 1, q, q, batch=heads, times=2)
-    return (
-        seen
-        + matmul(hidden, d, 1, q, q, batch=heads, times=2, part=MASKED)
-        + matmul(s, d, s, q, q, batch=heads, part=RECOMPUTED)
-    )
+    hidden = heads * d * (s * (s - 1) // 2)
+    scores, values = matmul(s, d, s, q, q, batch=heads, masked=hidden), matmul(s, s, d, q, q, batch=heads, masked=hidden)
+    return scores + values + matmul(s, d, s, q, q, batch=heads, recomputed=True)
 
 
 @rule("toy.add", family="pointwise")

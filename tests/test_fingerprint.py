@@ -24,8 +24,12 @@ def test_fused_and_composed_attention_agree():
     assert digest(Row("forward", "", fused, 1)) == digest(*composed)
 
 
-def test_batches_folded_into_rows_and_swapped_sides_agree():
-    assert digest(Row("forward", "", bmm(8, 10, 4, 6), 1)) == digest(Row("forward", "", mm_op(6, 4, 80), 1))
+def test_a_batch_and_as_many_single_products_with_swapped_sides_agree():
+    assert digest(Row("forward", "", bmm(8, 10, 4, 6), 1)) == digest(Row("forward", "", mm_op(6, 4, 10), 8))
+
+
+def test_equal_sums_of_other_sizes_differ():
+    assert digest(Row("forward", "", mm_op(2, 3, 4), 1)) != digest(Row("forward", "", mm_op(2, 6, 2), 1))
 
 
 def test_elementwise_work_free_ops_scopes_and_machines_do_not_matter():

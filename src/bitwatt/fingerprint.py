@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from bitwatt.costs.flops import label
 from bitwatt.pricing import entries_of, totals
-from bitwatt.records import RECOMPUTED, Run
+from bitwatt.records import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,12 @@ class Fingerprint:
 
 
 def fingerprint(run: Run) -> Fingerprint:
-    """The digest covers, for each phase and pair of operand precisions, the multiply-accumulates of all matrix
-    products: those on masks and sparse zeros included, those that a kernel repeats left out.
+    """The digest covers, for each phase and pair of operand precisions, every size of matrix product and how often it
+    is computed: products on masks and sparse zeros included, those that a kernel repeats left out.
 
-    Sums, not sizes, because sums are what kernels agree on: a fused causal attention enters its visible and its hidden
-    pairs apart, with other rows, columns and reduction lengths than the two batched products it stands for; batches
-    fold into rows and rows swap with columns. One change of width, depth, dtype, batch or number of steps moves a sum.
-    Two changes that cancel (half the batch, twice the steps) do not: that is the same work. Element-wise work is not
-    covered: kernels differ in it, and the FLOPs beside the digest hold it.
+    Rows and columns are interchangeable (a kernel may compute the transpose) and a batch is that many products (a
+    fused attention batches what others loop over). Element-wise work is not covered: kernels differ in it, and the
+    FLOPs beside the digest hold it.
     """
     flops, bops = totals(run, "flops").by("phase"), totals(run, "bops").by("phase")
     digest = hashlib.sha256(json.dumps(_canonical(run), separators=(",", ":")).encode()).hexdigest()[:16]
@@ -52,14 +51,15 @@ def summary(run: Run) -> dict[str, Any]:
     }
 
 
-def _canonical(run: Run) -> list[tuple[str, str, int]]:
-    macs: dict[tuple[str, str], int] = {}
+def _canonical(run: Run) -> list[tuple[object, ...]]:
+    computed: Counter[tuple[str, str, int, int, int]] = Counter()
     for entry in entries_of(run.ledger, run.layers):
         for product, times in entry.work.products if entry.work else ():
-            if product.part != RECOMPUTED:
-                key = (entry.row.phase, label(product.a.name, product.b.name))
-                macs[key] = macs.get(key, 0) + product.macs * times * entry.row.calls
-    return sorted((*key, amount) for key, amount in macs.items() if amount)
+            if not product.recomputed:
+                short, long = sorted((product.m, product.n))
+                key = (entry.row.phase, label(product.a.name, product.b.name), short, long, product.k)
+                computed[key] += product.batch * times * entry.row.calls
+    return sorted((*key, times) for key, times in computed.items() if times)
 
 
 def _plain(sums: dict[str, int] | dict[tuple[str, ...], int]) -> dict[str, int]:

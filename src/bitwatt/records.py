@@ -22,9 +22,9 @@ ARITHMETIC = frozenset(
 OTHER_KINDS = frozenset(["compare", "logic", "cast", "random", "index", "text", "comm"])
 KINDS = ARITHMETIC | OTHER_KINDS | {"mac"}
 
-#: Parts of the work that conventions treat apart: what a mask or the zeros of a sparse operand let a kernel leave out,
-#: and what a kernel computes a second time to save memory.
-NECESSARY, MASKED, SPARSE, RECOMPUTED = "", "masked", "sparse", "recomputed"
+#: Parts of element-wise work that conventions treat apart: what falls on a mask, and what a kernel computes a second
+#: time to save memory.
+NECESSARY, MASKED, RECOMPUTED = "", "masked", "recomputed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,11 @@ def _tensors(values: Iterable[Any]) -> Iterator[TensorSpec]:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """`batch` matrix products of m x k by k x n. Every multiply-accumulate belongs to one, convolutions included."""
+    """`batch` matrix products of m x k by k x n. Every multiply-accumulate belongs to one, convolutions included.
+
+    `masked` and `sparse` are the multiply-accumulates among them (before complex ones count as four) that a mask and
+    the zeros of a sparse operand let a kernel leave out.
+    """
 
     batch: int
     m: int
@@ -95,12 +99,27 @@ class Product:
     k: int
     a: Precision
     b: Precision
-    part: str = NECESSARY
+    masked: int = 0
+    sparse: int = 0
+    recomputed: bool = False
+
+    @property
+    def components(self) -> int:
+        return 4 if "complex" in (self.a.kind, self.b.kind) else 1
 
     @property
     def macs(self) -> int:
-        real = self.batch * self.m * self.n * self.k
-        return 4 * real if "complex" in (self.a.kind, self.b.kind) else real
+        return self.batch * self.m * self.n * self.k * self.components
+
+    @property
+    def visible(self) -> int:
+        """Multiply-accumulates that do not fall on a mask."""
+        return self.macs - self.masked * self.components
+
+    @property
+    def necessary(self) -> int:
+        """Multiply-accumulates that fall neither on a mask nor on zeros."""
+        return self.visible - self.sparse * self.components
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +145,7 @@ class Work:
 
     @property
     def macs(self) -> int:
-        return sum(product.macs * n for product, n in self.products if product.part != RECOMPUTED)
+        return sum(product.macs * n for product, n in self.products if not product.recomputed)
 
     def __add__(self, other: Work) -> Work:
         return Work(

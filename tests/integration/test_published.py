@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
-from integration.vision import published, torchvision_models
 
 import bitwatt
+from integration.vision import published, torchvision_models
 
 GMAC = 10**9
 
@@ -16,7 +16,8 @@ QUICK = {"alexnet@224", "mobilenet_v2@224", "resnet18@224", "squeezenet1_1@224",
 
 
 def classify(name: str, side: int, batch: int = 1) -> torch.Tensor:
-    model = torchvision_models().get_model(name).eval()
+    options = {"image_size": side} if name.startswith("vit_") else {}
+    model = torchvision_models().get_model(name, **options).eval()
     with torch.no_grad():
         out: torch.Tensor = model(torch.randn(batch, 3, side, side))
     return out

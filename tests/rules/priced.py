@@ -29,7 +29,7 @@ def products(function: Callable[[], object]) -> dict[str, Counter[tuple[Any, ...
     for entry in entries_of(ledger_of(function)):
         assert entry.work is not None, f"{entry.op}: {entry.reason}"
         for product, times in entry.work.products:
-            if product.part != RECOMPUTED:
+            if not product.recomputed:
                 key = (product.batch, *sorted((product.m, product.n)), product.k)
                 sizes.setdefault(entry.row.phase, Counter())[key] += times * entry.row.calls
     return sizes

@@ -120,7 +120,7 @@ def test_two_products_forward_and_four_backward_and_the_repeated_one_apart() -> 
     one = 8 * 48 * 48 * 16  # heads·Lq·Lk·D
     assert forward.macs == 2 * one
     assert backward.macs == 4 * one
-    assert sum(product.macs for product, _ in backward.products if product.part == RECOMPUTED) == one
+    assert sum(product.macs for product, _ in backward.products if product.recomputed) == one
 
 
 def test_gradients_that_nobody_wants_are_not_counted() -> None:
@@ -164,7 +164,7 @@ def test_effective_products_are_those_of_visible_pairs_alone(batch: int, lq: int
     q, k, v = TensorSpec((batch, 1, lq, d)), TensorSpec((batch, 1, lk, d)), TensorSpec((batch, 1, lk, dv))
     done = work("aten.scaled_dot_product_attention", query=q, key=k, value=v, is_causal=True)
     loop = sum(d + dv for _ in range(batch) for i in range(lq) for j in range(lk) if j <= i)
-    assert sum(product.macs for product, _ in done.products if not product.part) == loop
+    assert sum(product.necessary for product, _ in done.products) == loop
     assert done.macs == batch * lq * lk * (d + dv)
 
 
@@ -189,7 +189,7 @@ def test_a_window_of_keys_leaves_out_the_others() -> None:
     args = {"query": q, "key": q, "value": q, "cum_seq_q": None, "max_q": 10, "max_k": 10, "dropout_p": 0.0}
     done = work("aten._flash_attention_forward", **args, is_causal=True, window_size_left=2, window_size_right=-1)
     # 1 + 2 + 8·3 pairs of 4 + 4 wide
-    assert sum(product.macs for product, _ in done.products if not product.part) == 27 * 8
+    assert sum(product.necessary for product, _ in done.products) == 27 * 8
 
 
 def test_the_memory_efficient_kernel_lays_heads_after_lengths() -> None:
@@ -197,7 +197,7 @@ def test_the_memory_efficient_kernel_lays_heads_after_lengths() -> None:
     done = work("aten._efficient_attention_forward", query=q, key=k, value=k, dropout_p=0.0, custom_mask_type=2)
     assert done.macs == 2 * 4 * 10 * 20 * 16
     # from the last: query i sees keys up to i + 10, so 11 + 12 + ... + 20 = 155 pairs
-    assert sum(product.macs for product, _ in done.products if not product.part) == 8 * 155 * 16
+    assert sum(product.necessary for product, _ in done.products) == 8 * 155 * 16
 
 
 def test_nested_sequences_attend_to_themselves_alone() -> None:
@@ -219,7 +219,7 @@ def test_flex_attention_is_attention_and_short_lists_of_blocks_hide_keys() -> No
         mask = (128, 256, TensorSpec((1, 1, 1), "int32"), by_query, None, None, TensorSpec((1, 1, 2), "int32"), by_key)
         done = work("higher_order.flex_attention", **args, arg4=(*mask, None, None, 128, 128, "<function>"))
         assert done.macs == 8 * 128 * 256 * 32
-        return sum(product.macs for product, _ in done.products if not product.part)
+        return sum(product.necessary for product, _ in done.products)
 
     assert visible(2) == 8 * 128 * 256 * 32
     assert visible(1) == 8 * 128 * 128 * 32

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from bitwatt.costs.flops import label
 from bitwatt.hardware.avx2 import AVX2
 from bitwatt.hardware.processor import Processor, elements_of
+from bitwatt.hardware.sm90 import SM90
 from bitwatt.pricing import Charge, CostModel, Entry, cost_model
-from bitwatt.records import ARITHMETIC, Op
+from bitwatt.records import ARITHMETIC, MASKED, Op
 
 
 def charges(entry: Entry, processor: Processor) -> Iterable[Charge]:
@@ -23,8 +24,8 @@ def charges(entry: Entry, processor: Processor) -> Iterable[Charge]:
         return
     assert entry.work is not None
     for product, times in entry.work.products:
-        if product.part not in processor.skips:
-            yield "mac", label(product.a.name, product.b.name), round(processor.product(product) * times)
+        share = product.visible / product.macs if MASKED in processor.skips and product.macs else 1
+        yield "mac", label(product.a.name, product.b.name), round(processor.product(product) * share * times)
     for kind, of, part, n in entry.work.ops:
         if kind in ARITHMETIC and part not in processor.skips and of.kind in {"float", "complex"}:
             yield kind, of.name, round(n * processor.kinds.get(kind, 1.0))
@@ -73,4 +74,4 @@ def _model(processor: Processor) -> CostModel:
     return cost_model(f"flops:executed@{processor.name}", unit="FLOP", source=processor.source)(price)
 
 
-EXECUTED_AVX2 = _model(AVX2)
+EXECUTED_AVX2, EXECUTED_SM90 = _model(AVX2), _model(SM90)

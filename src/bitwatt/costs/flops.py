@@ -1,20 +1,26 @@
 """MACs and FLOPs of the mathematics: the same on every device and for every kernel."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+from bitwatt.dtypes import Precision
 from bitwatt.pricing import Charge, Entry, cost_model
-from bitwatt.records import ARITHMETIC, MASKED, RECOMPUTED, SPARSE
+from bitwatt.records import ARITHMETIC, MASKED, RECOMPUTED, Product
 
 
-def arithmetic(entry: Entry, without: frozenset[str]) -> Iterable[Charge]:
-    """2 for each multiply-accumulate and 1 for every other arithmetic operation, parts in `without` left out."""
+def products(entry: Entry, amount: Callable[[Product], int]) -> Iterable[Charge]:
+    """`amount` of each matrix product that no kernel computes a second time."""
     assert entry.work is not None
     for product, times in entry.work.products:
-        if product.part not in without:
-            yield "mac", label(product.a.name, product.b.name), 2 * product.macs * times
+        if not product.recomputed:
+            yield "mac", label(product.a.name, product.b.name), amount(product) * times
+
+
+def elements(entry: Entry, amount: Callable[[Precision], int], without: frozenset[str]) -> Iterable[Charge]:
+    """`amount` for each arithmetic operation that is no multiply-accumulate, parts in `without` left out."""
+    assert entry.work is not None
     for kind, precision, part, n in entry.work.ops:
         if kind in ARITHMETIC and part not in without:
-            yield kind, precision.name, n
+            yield kind, precision.name, n * amount(precision)
 
 
 def label(a: str, b: str) -> str:
@@ -24,10 +30,7 @@ def label(a: str, b: str) -> str:
 @cost_model("macs", unit="MAC", source="the definition")
 def MACS(entry: Entry) -> Iterable[Charge]:
     """Multiply-accumulates of matrix products and convolutions, masks and sparsity not discounted."""
-    assert entry.work is not None
-    for product, times in entry.work.products:
-        if product.part != RECOMPUTED:
-            yield "mac", label(product.a.name, product.b.name), product.macs * times
+    return products(entry, lambda product: product.macs)
 
 
 @cost_model("flops", unit="FLOP", source="IEEE 754 operations as in Golub & Van Loan 1.1.15; MAC = 2")
@@ -35,10 +38,12 @@ def FLOPS(entry: Entry) -> Iterable[Charge]:
     """2 per multiply-accumulate, 1 per other arithmetic operation (exp, division, square root included), in whatever
     number format; comparing, moving, casting and logic are 0. A function of shapes alone: masks and sparse zeros count
     as if computed, what a kernel computes twice counts once."""
-    return arithmetic(entry, frozenset({RECOMPUTED}))
+    yield from products(entry, lambda product: 2 * product.macs)
+    yield from elements(entry, lambda _: 1, frozenset({RECOMPUTED}))
 
 
 @cost_model("flops:effective", unit="FLOP", source="as flops, less what masks and sparsity make unnecessary")
 def EFFECTIVE(entry: Entry) -> Iterable[Charge]:
     """As flops, without the operations that fall on a causal mask or on the zeros of a sparse operand."""
-    return arithmetic(entry, frozenset({RECOMPUTED, MASKED, SPARSE}))
+    yield from products(entry, lambda product: 2 * product.necessary)
+    yield from elements(entry, lambda _: 1, frozenset({RECOMPUTED, MASKED}))

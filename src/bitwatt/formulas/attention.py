@@ -108,7 +108,7 @@ def attention_backward(
     if dk:
         work += _product(s, s.lk, s.d, s.lq, q, q) + Work.of(precision, mul=s.batch * s.lk * s.d)
         work += _shared_heads(s, s.d, k.precision)
-    again = matmul(s.lq, s.d, s.lk, q, k, batch=s.batch, part=RECOMPUTED)
+    again = matmul(s.lq, s.d, s.lk, q, k, batch=s.batch, recomputed=True)
     return work + again + Work.of(precision, RECOMPUTED, mul=pairs, add=pairs * (1 + biased), exp=pairs)
 
 
@@ -117,13 +117,9 @@ def _parts(s: Scores) -> list[tuple[int, str]]:
 
 
 def _product(s: Scores, m: int, n: int, k: int, a: TensorSpec, b: TensorSpec) -> Work:
-    """A product of which each pair of query and key has an equal share. Where a mask hides pairs, the shares of the
-    visible and of the hidden ones are entered apart, as columns of that many pairs."""
-    if not s.masked:
-        return matmul(m, k, n, a, b, batch=s.batch)
-    width = m * n * k // (s.lq * s.lk)
-    seen = matmul(s.visible, width, 1, a, b, batch=s.batch)
-    return seen + matmul(s.masked, width, 1, a, b, batch=s.batch, part=MASKED)
+    """A product of which each pair of query and key has an equal share."""
+    hidden = s.masked * (m * n * k // max(s.lq * s.lk, 1))
+    return matmul(m, k, n, a, b, batch=s.batch, masked=s.batch * hidden)
 
 
 def _shared_heads(s: Scores, width: int, precision: Precision) -> Work:

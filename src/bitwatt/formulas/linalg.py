@@ -2,18 +2,22 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from bitwatt.dtypes import Precision
-from bitwatt.records import NECESSARY, SPARSE, Product, TensorSpec, Work
+from bitwatt.records import Product, TensorSpec, Work
 
 
 def matmul(
-    m: int, k: int, n: int, a: TensorSpec, b: TensorSpec, *, batch: int = 1, times: int = 1, part: str = NECESSARY
+    m: int, k: int, n: int, a: TensorSpec, b: TensorSpec, *, batch: int = 1, times: int = 1, **parts: Any
 ) -> Work:
-    """`times` batches of m x k by k x n: batch·m·n·k multiply-accumulates (Golub & Van Loan, section 1.1)."""
+    """`times` batches of m x k by k x n: batch·m·n·k multiply-accumulates (Golub & Van Loan, section 1.1).
+
+    `parts` are the fields of Product that tell what may be left out (masked, sparse) or is computed twice (recomputed).
+    """
     if not (batch and m and k and n and times):
         return Work()
-    return Work(products=((Product(batch, m, n, k, a.precision, b.precision, part), times),))
+    return Work(products=((Product(batch, m, n, k, a.precision, b.precision, **parts), times),))
 
 
 def matrix_product(a: TensorSpec, b: TensorSpec) -> Work:
@@ -71,14 +75,12 @@ def _sparse_product(batch: int, m: int, k: int, n: int, a: TensorSpec, b: Tensor
 
 def sparse_matmul(m: int, k: int, n: int, a: TensorSpec, b: TensorSpec, stored: int) -> Work:
     """m x k by k x n where the first has `stored` elements: stored·n are necessary, the others fall on zeros."""
-    necessary = Product(1, stored, n, 1, a.precision, b.precision)
-    rest = Product(1, m * k - stored, n, 1, a.precision, b.precision, SPARSE)
-    return Work(products=tuple((product, 1) for product in (necessary, rest) if product.macs))
+    return matmul(m, k, n, a, b, sparse=(m * k - stored) * n)
 
 
 def two_in_four(m: int, k: int, n: int, a: TensorSpec, b: TensorSpec) -> Work:
     """m x k by k x n where two of every four along k are zero: half of the products (Mishra et al. 2104.08378)."""
-    return matmul(m, k - k // 2, n, a, b) + matmul(m, k // 2, n, a, b, part=SPARSE)
+    return matmul(m, k, n, a, b, sparse=m * (k // 2) * n)
 
 
 def bias_add(elements: int, precision: Precision) -> Work:

@@ -23,18 +23,17 @@ def lanes(spec: TensorSpec) -> int:
 def gemm(m: int, k: int, n: int, *, vector: int = 8, added: bool = False) -> float:
     """MKL's sgemm on row-major m x k by k x n; `added` where it also adds what C holds.
 
-    Small: columns in whole vectors, rows in threes, one more multiplication per element for alpha (exact); from about
-    90 x 90 on the packed kernel, columns in half vectors. One column is a dot product of 16 accumulators.
+    Small: columns in whole vectors, rows in threes, one more multiplication per element for alpha (exact). Large: the
+    packed kernel, columns in half vectors; where it begins depends on the layout, which the ledger does not hold.
     """
     if not (m and k and n):
         return 0
     if n == 1 and m > 1:
-        return m * (2 * k + 18)
+        return m * dots(k)
     if k == 1:
         return m * (n + 1)
-    if m * n >= 8800 and min(m, n) >= 48 and k >= 16:
-        columns = up(n, vector // 2)
-        return m * columns * (2 * k + added)
+    if (m >= 56 and n >= 56 and k % 2 == 0) if added else (m >= 64 and n >= 96):
+        return m * up(n, vector // 2) * 2 * k + added * m * n
     columns = up(n, vector)
     total = m * columns * (2 * k + 1 + added)
     if m % 6 == 2:
@@ -42,6 +41,11 @@ def gemm(m: int, k: int, n: int, *, vector: int = 8, added: bool = False) -> flo
     if columns % (2 * vector) == vector:
         total += 32 * (m // 3) + 24 * (m % 3 > 0)
     return total
+
+
+def dots(k: int) -> int:
+    """A row of a matrix times a vector: 16 accumulators, folded."""
+    return 2 * up(k, 8) + 18
 
 
 def product(p: Product) -> float:
@@ -61,7 +65,7 @@ def mm(a: Args, op: Op) -> float:
 def addmm(a: Args, op: Op) -> float:
     (m, k), n = a["mat1"].shape, a["mat2"].shape[1]
     if m == 1 or n <= 2:  # the weight lies transposed: dot products
-        return m * n * (2 * k + 18)
+        return m * n * dots(k)
     return gemm(m, k, n, vector=lanes(a["mat1"]), added=True)
 
 
@@ -160,17 +164,22 @@ def rows_of(x: TensorSpec, dim: int) -> tuple[int, int, bool]:
     return x.numel // max(size, 1), size, dim % len(x.shape) == len(x.shape) - 1
 
 
+def folded(size: int) -> int:
+    """What reducing the lanes of a row's last vector takes."""
+    return 16 if size >= 8 else max(0, 8 * (size - 2))
+
+
 def softmax(a: Args, op: Op) -> float:
     """exp at 20 and 4 more an element, rows in whole vectors, 17 to fold each (exact)."""
     rows, size, contiguous = rows_of(a["self"], a["dim"])
     if lanes(a["self"]) == 4:
         return rows * (37 * up(size, 4) + 9)
-    return rows * (24 * up(size, 8) + 17) if contiguous else 24 * rows * size
+    return rows * (24 * up(size, 8) + folded(size) + 1) if contiguous else 24 * rows * size
 
 
 def softmax_backward(a: Args, op: Op) -> float:
     rows, size, contiguous = rows_of(a["grad_output"], a["dim"])
-    return rows * (4 * up(size, 8) + 16) if contiguous else 4 * rows * size
+    return rows * (4 * up(size, 8) + folded(size)) if contiguous else 4 * rows * size
 
 
 def log_softmax(a: Args, op: Op) -> float:
@@ -182,14 +191,14 @@ def log_softmax(a: Args, op: Op) -> float:
         return rows * (25 * size + 50)
     chunk = max(1, 4096 // max(size, 1))
     groups = rows // chunk * up(chunk, 8) // 8 + up(rows % chunk, 8) // 8
-    return rows * (25 * up(size, 8) + 16) + 400 * groups
+    return rows * (25 * up(size, 8) + folded(size)) + 400 * groups
 
 
 def log_softmax_backward(a: Args, op: Op) -> float:
     rows, size, contiguous = rows_of(a["grad_output"], a["dim"])
     if lanes(a["grad_output"]) == 4:
         return rows * (37 * up(size, 4) + 8)
-    return rows * (24 * up(size, 8) + 16) if contiguous else 24 * rows * size
+    return rows * (24 * up(size, 8) + folded(size)) if contiguous else 24 * rows * size
 
 
 def moments(n: int) -> float:

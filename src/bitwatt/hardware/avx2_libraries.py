@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from bitwatt.hardware.avx2_kernels import Args, gemm, inner_sum, per_dim, taps
+from bitwatt.hardware.avx2_kernels import Args, dots, gemm, inner_sum, per_dim, taps
 from bitwatt.hardware.processor import up
 from bitwatt.records import Op, TensorSpec
 
@@ -55,6 +55,15 @@ class Convolution:
                 total *= taps(size, out, kernel, stride, self.padding[d], self.dilation[d])
         return total
 
+    def weight_taps(self) -> float:
+        """The weight gradient skips padding too, save for volumes and for wide depthwise kernels."""
+        everywhere = self.spatial * math.prod(self.kernel)
+        if self.rank == 3:
+            return 1.12 * everywhere
+        if self.groups > 1 and self.ic == 1 and max(self.kernel) > 3:
+            return everywhere / self.out.shape[-1] * up(self.out.shape[-1], 4)
+        return self.taps()
+
     @property
     def spatial(self) -> int:
         return math.prod(self.out.shape[2:])
@@ -86,8 +95,9 @@ class Convolution:
 
     def weight_gradient(self) -> float:
         if self.direct and set(self.dilation) == {1}:
-            ic = 3 if self.ic == 3 else up(self.ic, 8)  # images in colour are read as they lie
-            return 2 * self.batch * self.blocks(ic, up(self.oc, 8)) * self.taps() + 64
+            flat = self.ic == 3 or (self.ic == 1 and self.rank == 3)  # images in colour are read as they lie
+            ic = self.ic if flat else up(self.ic, 8)
+            return 2 * self.batch * self.blocks(ic, up(self.oc, 8)) * self.weight_taps() + 64
         return self.batch * self.groups * gemm(self.oc, self.spatial, self.unfolded, added=True)
 
     def bias_gradient(self, grad: TensorSpec) -> float:
@@ -144,8 +154,8 @@ def flash(a: Args, op: Op) -> float:
     masked = a.get("attn_mask") is not None
     total = 0.0
     for q, k in tiles:
-        row = 20 * (k // 8 * 8) + 35 * (k % 8) + d + 50 + masked * k
-        scores = gemm(q, d, k) if q > 1 else k * (2 * d + 18)
+        row = 20 * (k // 8 * 8) + 24 * (k % 8) + d + 50 + masked * k
+        scores = gemm(q, d, k) if q > 1 else k * dots(d)
         total += scores + gemm(q, k, d) + q * row
     return heads * total
 

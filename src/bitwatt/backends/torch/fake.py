@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch.utils
 from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
@@ -52,16 +53,22 @@ class _KnownValues(TorchDispatchMode):
 
 @contextmanager
 def _lenient() -> Iterator[None]:
-    """Two places where torch asks a fake tensor for values while a model is built, though no count depends on them:
-    constants of more than one element, and the rejection sampling of trunc_normal_ (skipped, as torch does on meta).
+    """Places where building a fake model fails in torch though no count depends on them: it asks constants of more
+    than one element for their values, samples trunc_normal_ until all values fit (skipped, as torch does on meta), and
+    refuses `model.to(...)` because the fake mode itself holds weak references to parameters.
     """
-    limit, sample = fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_
+    kept = fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_, torch.utils.swap_tensors
     fake_tensor.CONSTANT_NUMEL_LIMIT = _SMALL
     torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
+    torch.utils.swap_tensors = _take_over
     try:
         yield
     finally:
-        fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_ = limit, sample
+        fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_, torch.utils.swap_tensors = kept
+
+
+def _take_over(tensor: Any, other: Any) -> None:
+    tensor.data = other.data
 
 
 def estimating() -> bool:

@@ -4,7 +4,7 @@ from typing import Any
 
 from bitwatt.formulas.linalg import bias_add, matmul, matrix_product, sparse_matmul, two_in_four
 from bitwatt.formulas.pointwise import stored
-from bitwatt.records import SPARSE, TensorSpec, Work
+from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules._products import Specs, combined, flat, fused, named
 from bitwatt.rules._tables import each, moved, tensors
@@ -58,7 +58,7 @@ def sampled_addmm(
     """β·self + α·(a·b) where self stores something: stored·k necessary multiply-accumulates."""
     k, places = mat1.shape[-1], stored(self)
     kept = TensorSpec((places,), self.dtype)
-    work = matmul(places, k, 1, mat1, mat2) + matmul(self.numel - places, k, 1, mat1, mat2, part=SPARSE)
+    work = matmul(self.numel, k, 1, mat1, mat2, sparse=(self.numel - places) * k)
     return work + combined(kept, kept, beta, alpha)
 
 
