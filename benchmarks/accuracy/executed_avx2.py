@@ -3,7 +3,7 @@
     python benchmarks/accuracy/executed_avx2.py --fpcount DIR      # DIR holds the files fpcount, build, fpcount.c, ...
 
 The programs are rows of tests/data/torch_executed_avx2.jsonl (--programs names another file; rows need name, setup and
-phases only). The script starts itself under the instrument (valgrind: AVX2, one thread; some minutes). Each program runs
+phases only). The script starts itself under the instrument (valgrind: AVX2, one thread; minutes). Each program runs
 once to warm up and once to be measured, phase by phase; --out keeps the rows with what was measured.
 """
 
@@ -47,8 +47,9 @@ def measure(row: dict[str, Any]) -> dict[str, int]:
 
 
 def price(row: dict[str, Any]) -> dict[str, int]:
-    from bitwatt.pricing import totals
     from programs import Program, ledger_of
+
+    from bitwatt.pricing import totals
 
     return dict(totals(ledger_of(Program(row["name"], row["setup"], row["phases"])), "flops:executed@avx2").by("phase"))
 
@@ -72,7 +73,16 @@ def child(programs: Path, out: Path) -> None:
 def under_instrument(folder: Path, programs: Path, out: Path) -> None:
     built = os.environ.get("FPCOUNT_OUT") or tempfile.mkdtemp(prefix="fpcount-")
     environment = os.environ | {"FPCOUNT_OUT": built, "ATEN_CPU_CAPABILITY": "avx2", "OMP_NUM_THREADS": "1"}
-    command = [str(folder / "fpcount"), sys.executable, __file__, "--child", "--programs", str(programs), "--out", str(out)]
+    command = [
+        str(folder / "fpcount"),
+        sys.executable,
+        __file__,
+        "--child",
+        "--programs",
+        str(programs),
+        "--out",
+        str(out),
+    ]
     subprocess.run(command, env=environment, check=True)
 
 
@@ -99,7 +109,9 @@ def report(rows: list[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--fpcount", type=Path, help="the instrument's folder; without it the stored counts are compared")
+    parser.add_argument(
+        "--fpcount", type=Path, help="the instrument's folder; without it the stored counts are compared"
+    )
     parser.add_argument("--programs", type=Path, default=STORED)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)

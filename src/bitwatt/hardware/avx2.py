@@ -1,15 +1,16 @@
 """An x86 core with AVX2 and FMA running torch's CPU build: what its kernels execute, each number measured.
 
-Measured with fpcount (a valgrind tool that counts executed SSE, AVX and FMA lanes; a fused multiply-add is two) on torch
-2.13.0+cpu with ATEN_CPU_CAPABILITY=avx2 and one thread; re-measure with benchmarks/accuracy/executed_avx2.py. Element-wise
-functions come from MKL's VML (exp, log, sin, sqrt, tanh, erf and their kin) or from SLEEF inside fused loops, which
-explains why tanh alone costs 14 and tanh inside GELU about 100. Integer and bool arithmetic executes no lane.
+Measured with fpcount (a valgrind tool that counts executed SSE, AVX and FMA lanes; a fused multiply-add is two) on
+torch 2.13.0+cpu with ATEN_CPU_CAPABILITY=avx2 and one thread; re-measure with benchmarks/accuracy/executed_avx2.py.
+Element-wise functions come from MKL's VML (exp, log, sin, sqrt, tanh, erf and their kin) or from SLEEF inside fused
+loops: tanh alone costs 14, tanh inside GELU about 100. Integer and bool arithmetic executes no lane.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from bitwatt.hardware import avx2_kernels as kernel
 from bitwatt.hardware import avx2_libraries as library
@@ -103,8 +104,8 @@ POWERS = {0: 0.0, 1: 0.0, 2: 1.0, 3: 2.0, 0.5: 13.0, -0.5: 2.0, -1: 1.0, -2: 2.0
 
 
 def power(a: Args, op: Op) -> float:
-    exponent = a.get("exponent")
-    return POWERS.get(exponent, 141.0) * elements_of(op) if not isinstance(exponent, TensorSpec) else 141 * elements_of(op)
+    exponent: Any = a.get("exponent")
+    return (141.0 if isinstance(exponent, TensorSpec) else POWERS.get(exponent, 141.0)) * elements_of(op)
 
 
 def divide(a: Args, op: Op) -> float:
@@ -149,8 +150,8 @@ def loss(each: float) -> Kernel:
     def price(a: Args, op: Op) -> float:
         n = a["self"].numel
         if a.get("reduction", 1) == 0:
-            return each * n
-        return each * n + kernel.inner_sum(n) + 1
+            return float(each * n)
+        return float(each * n + kernel.inner_sum(n) + 1)
 
     return price
 
@@ -172,7 +173,7 @@ def fused(each: float, **more: float) -> Kernel:
 
 
 def nll_loss(a: Args, op: Op) -> float:
-    return a["target"].numel * (3 if a.get("weight") is not None else 1) + 25
+    return float(a["target"].numel * (3 if a.get("weight") is not None else 1) + 25)
 
 
 def polygamma(a: Args, op: Op) -> float:
@@ -180,7 +181,7 @@ def polygamma(a: Args, op: Op) -> float:
 
 
 def embedding_bag(a: Args, op: Op) -> float:
-    return a["indices"].numel * up(a["weight"].shape[1], 8) + op.out[0].numel * (a.get("mode") == 1)
+    return float(a["indices"].numel * up(a["weight"].shape[1], 8) + op.out[0].numel * (a.get("mode") == 1))
 
 
 def ctc(each: float) -> Kernel:
@@ -188,7 +189,7 @@ def ctc(each: float) -> Kernel:
 
     def price(a: Args, op: Op) -> float:
         steps, batch, _ = a["log_probs"].shape
-        return each * steps * batch * (2 * a["targets"].shape[-1] + 1)
+        return float(each * steps * batch * (2 * a["targets"].shape[-1] + 1))
 
     return price
 
@@ -209,14 +210,18 @@ def bilinear(a: Args, op: Op) -> float:
     return 7 * op.out[0].numel + 9.2 * batch * math.prod(places)
 
 
+def bilinear_backward(a: Args, op: Op) -> float:
+    return (15.1 if a["align_corners"] else 17.2) * float(a["grad_output"].numel)
+
+
 def sampled(each: float, place: float) -> Kernel:
     """Grid sampling: so much for each channel of a place and for the place."""
 
     def price(a: Args, op: Op) -> float:
         batch, *places, _ = a["grid"].shape
         if a.get("interpolation_mode") == 1:
-            return batch * math.prod(places) * (7 + (each > 20) * a["input"].shape[1])
-        return batch * up(math.prod(places), 8) * (each * a["input"].shape[1] + place)
+            return float(batch * math.prod(places) * (7 + (each > 20) * a["input"].shape[1]))
+        return float(batch * up(math.prod(places), 8) * (each * a["input"].shape[1] + place))
 
     return price
 
@@ -243,7 +248,8 @@ KERNELS: dict[str, Kernel] = {
     "_scaled_dot_product_flash_attention_for_cpu_backward": library.flash_backward,
     "mkldnn_rnn_layer": library.rnn_layer, "mkldnn_rnn_layer_backward": library.rnn_layer_backward,
     "linalg_cholesky_ex": library.cholesky, "_linalg_solve_ex": library.solve, "linalg_inv_ex": library.inverse,
-    "linalg_lu": library.lu, "linalg_lu_factor_ex": library.lu, "_linalg_det": library.lu, "_linalg_slogdet": library.lu,
+    "linalg_lu": library.lu, "linalg_lu_factor_ex": library.lu, "_linalg_det": library.lu,
+    "_linalg_slogdet": library.lu,
     "linalg_qr": library.qr, "_linalg_svd": library.svd, "_linalg_eigh": library.eigh, "linalg_eig": library.eig,
     "linalg_lstsq": library.lstsq, "_euclidean_dist": library.distances,
     "_fft_r2c": library.fft, "_fft_c2c": library.fft, "_fft_c2r": library.fft,
@@ -267,12 +273,13 @@ KERNELS: dict[str, Kernel] = {
     "fractional_max_pool2d_backward": of_input("grad_output", 1),
     "embedding_dense_backward": of_input("grad_output", 2), "scatter_add": of_input("src", 1),
     "index_add": of_input("source", 1), "index_put": of_input("values", 1), "col2im": of_input("self", 1),
-    "upsample_nearest1d_backward": of_input("grad_output", 1), "upsample_nearest2d_backward": of_input("grad_output", 1),
+    "upsample_nearest1d_backward": of_input("grad_output", 1),
+    "upsample_nearest2d_backward": of_input("grad_output", 1),
     "upsample_nearest3d_backward": of_input("grad_output", 1), "reflection_pad1d_backward": of_input("grad_output", 1),
     "reflection_pad2d_backward": of_input("grad_output", 1), "reflection_pad3d_backward": of_input("grad_output", 1),
     "replication_pad1d_backward": of_input("grad_output", 1), "replication_pad2d_backward": of_input("grad_output", 1),
     "replication_pad3d_backward": of_input("grad_output", 1),
-    "upsample_linear1d_backward": of_input("grad_output", 9), "upsample_bilinear2d_backward": lambda a, op: (15.1 if a["align_corners"] else 17.2) * a["grad_output"].numel,
+    "upsample_linear1d_backward": of_input("grad_output", 9), "upsample_bilinear2d_backward": bilinear_backward,
     "upsample_trilinear3d_backward": of_input("grad_output", 29.6),
     "upsample_bicubic2d_backward": of_input("grad_output", 94), "upsample_bilinear2d": bilinear,
     "grid_sampler_2d": sampled(7, 14), "grid_sampler_2d_backward": sampled(21.4, 15),
@@ -286,7 +293,7 @@ ELEMENTS |= {"aten.upsample_linear1d": 3.2, "aten.upsample_trilinear3d": 21.0, "
 
 AVX2 = Processor(
     name="avx2",
-    source="fpcount (valgrind) on torch 2.13.0+cpu, AVX2 path, one thread, MKL and oneDNN; all of 2026",
+    source="fpcount (valgrind) on torch 2.13.0+cpu, AVX2 path, one thread, MKL and oneDNN",
     kinds=KINDS,
     product=kernel.product,
     elements=ELEMENTS,

@@ -65,7 +65,7 @@ def mm(a: Args, op: Op) -> float:
 def addmm(a: Args, op: Op) -> float:
     (m, k), n = a["mat1"].shape, a["mat2"].shape[1]
     if m == 1 or n <= 2:  # the weight lies transposed: dot products
-        return m * n * dots(k)
+        return float(m * n * dots(k))
     return gemm(m, k, n, vector=lanes(a["mat1"]), added=True)
 
 
@@ -82,9 +82,9 @@ def bmm(a: Args, op: Op) -> float:
     (batch, m, k), n = first.shape, second.shape[2]
     added = "batch1" in a
     if m * k * n < 400:
-        return batch * m * n * (2 * k + added)
+        return float(batch * m * n * (2 * k + added))
     if k == 1:
-        return batch * m * n * 3
+        return float(batch * m * n * 3)
     if n == 1:  # MKL's batched form has no matrix-vector kernel
         return batch * m * 8 * (2 * k + 1)
     return batch * gemm(m, k, n, vector=lanes(first), added=added)
@@ -92,11 +92,11 @@ def bmm(a: Args, op: Op) -> float:
 
 def mv(a: Args, op: Op) -> float:
     m, k = (a.get("mat") or a["self"]).shape
-    return m * (2 * k + 12)  # 20 where rows are contiguous, 4 where columns are
+    return float(m * (2 * k + 12))  # 20 where rows are contiguous, 4 where columns are
 
 
 def dot(a: Args, op: Op) -> float:
-    return 2 * a["self"].numel + 48
+    return float(2 * a["self"].numel + 48)
 
 
 def inner_sum(n: int, vector: int = 8) -> float:
@@ -153,7 +153,7 @@ def var(a: Args, op: Op) -> float:
 
 def logsumexp(a: Args, op: Op) -> float:
     """exp(x - max), their sum, and a logarithm for each sum."""
-    return 20 * a["self"].numel + summed(a["self"], a.get("dim")) + 26 * op.out[0].numel
+    return float(20 * a["self"].numel + summed(a["self"], a.get("dim")) + 26 * op.out[0].numel)
 
 
 def rows_of(x: TensorSpec, dim: int) -> tuple[int, int, bool]:
@@ -211,7 +211,7 @@ def layer_norm(a: Args, op: Op) -> float:
     n = math.prod(a["normalized_shape"])
     rows = a["input"].numel // max(n, 1)
     scaled = up(n, 8) + 3 * (-n % 8) if a.get("weight") is not None or a.get("bias") is not None else 0
-    return rows * (moments(n) + 2 * n + 10 + scaled)
+    return float(rows * (moments(n) + 2 * n + 10 + scaled))
 
 
 def layer_norm_backward(a: Args, op: Op) -> float:
@@ -232,7 +232,7 @@ def group_norm(a: Args, op: Op) -> float:
 
 
 def group_norm_backward(a: Args, op: Op) -> float:
-    return a["N"] * a["C"] * (7.1 * a["HxW"] + 2 * (a["HxW"] % 8) + 45)
+    return float(a["N"] * a["C"] * (7.1 * a["HxW"] + 2 * (a["HxW"] % 8) + 45))
 
 
 def batch_norm(a: Args, op: Op) -> float:
@@ -287,7 +287,7 @@ def avg_pool(a: Args, op: Op) -> float:
 
 def avg_pool_backward(a: Args, op: Op) -> float:
     twice = len(a["kernel_size"]) == 3 and a["kernel_size"][2] > 1  # the three-dimensional one divides each element
-    return window_taps(a, a["self"], a["grad_output"]) * (1 + twice) + a["grad_output"].numel
+    return float(window_taps(a, a["self"], a["grad_output"]) * (1 + twice) + a["grad_output"].numel)
 
 
 def adaptive(x: TensorSpec, out: TensorSpec) -> float:

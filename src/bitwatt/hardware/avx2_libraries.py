@@ -178,7 +178,7 @@ def rnn_layer(a: Args, op: Op) -> float:
     hidden = int(a["hidden_size"])
     cells = hidden // 8 * 8 + 8 * (hidden % 8)
     macs = 4 * hidden * (inputs + hidden)
-    return steps * batch * (2 * macs + 89 * cells + 18 * hidden)
+    return float(steps * batch * (2 * macs + 89 * cells + 18 * hidden))
 
 
 def rnn_layer_backward(a: Args, op: Op) -> float:
@@ -186,7 +186,7 @@ def rnn_layer_backward(a: Args, op: Op) -> float:
     steps, batch, inputs = a["input"].shape
     hidden = int(a["hidden_size"])
     macs = 2 * 4 * hidden * (up(inputs, 8) + hidden)
-    return steps * batch * (2 * macs + 34 * hidden) + 4 * hidden * (steps * hidden + inputs)
+    return float(steps * batch * (2 * macs + 34 * hidden) + 4 * hidden * (steps * hidden + inputs))
 
 
 def _square(spec: TensorSpec) -> tuple[int, int, int]:
@@ -216,7 +216,7 @@ def solve(a: Args, op: Op) -> float:
     batch, _, n = _square(_matrix(a))
     right = a["B"]
     columns = right.numel // max(batch * n, 1)
-    return lu(a, op) + batch * 2.15 * n * n * columns
+    return float(lu(a, op) + batch * 2.15 * n * n * columns)
 
 
 def inverse(a: Args, op: Op) -> float:
@@ -278,14 +278,14 @@ def cholesky_inverse(a: Args, op: Op) -> float:
 
 
 def cholesky_solve(a: Args, op: Op) -> float:
-    return 2.2 * a["self"].numel * a["input2"].shape[-1]
+    return float(2.2 * a["self"].numel * a["input2"].shape[-1])
 
 
 def distances(a: Args, op: Op) -> float:
     """|x|² - 2x·y + |y|² as one product of width d + 2, then a square root (13)."""
     (m, d), n = a["x1"].shape[-2:], a["x2"].shape[-2]
     batch = math.prod(op.out[0].shape[:-2])
-    return batch * (gemm(m, d + 2, n) + 13 * m * n + (m + n) * (inner_sum(d) + d))
+    return float(batch * (gemm(m, d + 2, n) + 13 * m * n + (m + n) * (inner_sum(d) + d)))
 
 
 def pairs(each: float) -> Any:
@@ -293,7 +293,7 @@ def pairs(each: float) -> Any:
 
     def price(a: Args, op: Op) -> float:
         (m, d), n = a["x1"].shape[-2:], a["x2"].shape[-2]
-        return each * math.prod(a["x1"].shape[:-2]) * m * n * up(d, 8)
+        return float(each * math.prod(a["x1"].shape[:-2]) * m * n * up(d, 8))
 
     return price
 

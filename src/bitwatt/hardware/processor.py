@@ -40,7 +40,7 @@ def up(size: int, multiple: int) -> int:
 
 
 def elements_of(op: Op) -> int:
-    """How many elements an element-wise op writes; an op on lists in place returns nothing and writes its first list."""
+    """How many elements an element-wise op writes; in place on lists it returns nothing and writes its first list."""
     if op.out:
         return sum(spec.numel for spec in op.out)
     first = op.args[0][1] if op.args else ()

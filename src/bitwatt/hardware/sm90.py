@@ -2,7 +2,7 @@
 
 Counted as Nsight Compute counts: tensor-core operations plus 2·FMA + ADD + MUL of the CUDA cores; the special function
 unit (ex2, lg2, rcp, rsq, sin) is no FMA pipe and counts nothing, so a function costs the arithmetic around it. A number
-is marked [read] where it was read from hardware counters (torch 2.11+cu130, one training step of an MLP, a ResNet-18 and
+is marked [read] where it was read from hardware counters (torch 2.11+cu130, a training step of an MLP, a ResNet-18 and
 an encoder LM) and [code] where it counts the instructions that nvcc makes of CUDA's device function; re-measure with
 benchmarks/accuracy/executed_sm90.py.
 """
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from bitwatt.hardware.avx2_kernels import Args, per_dim
 from bitwatt.hardware.processor import Kernel, Processor, dims_of, elements_of, split, up
 from bitwatt.records import MASKED, Op, Product, TensorSpec
 
 DIV, SQRT, EXP, LOG, ERF = 8.0, 8.0, 10.0, 22.0, 15.5
-#: One elementary operation. div, sqrt: [read] in AdamW's 34.5; exp: [read] in the loss; erf: [read] in GELU; others [code].
+#: One elementary operation. div and sqrt are [read] in AdamW's 34.5, exp in the loss, erf in GELU; others are [code].
 KINDS = {
     "add": 1.0, "mul": 1.0, "div": DIV, "sqrt": SQRT, "exp": EXP, "log": LOG, "pow": 60.0, "sin": 17.0, "tan": 34.0,
     "tanh": 9.0, "sigmoid": EXP + DIV + 1, "erf": ERF, "special": 40.0, "fft": 1.0,
@@ -77,12 +78,12 @@ def bmm(a: Args, op: Op) -> float:
     first = a.get("batch1") or a["self"]
     second = a.get("batch2") or a["mat2"]
     (batch, m, k), n = first.shape, second.shape[2]
-    return batch * gemm(m, k, n, half=half(first))
+    return float(batch * gemm(m, k, n, half=half(first)))
 
 
 def convolution(a: Args, op: Op) -> float:
-    """An implicit matrix product over the pixels: float32 in tiles of 32 pixels [read: ResNet-18 at batch 1 executes 1.26
-    times its formula, its 4 x 4 maps half empty; at batch 32 its formula]."""
+    """An implicit matrix product over the pixels, 32 of them a tile [read: ResNet-18 at batch 1 executes 1.26 times its
+    formula, its 4 x 4 maps half empty; at batch 32 its formula]."""
     weight: TensorSpec = a["weight"]
     out = a.get("grad_output") or op.out[0]
     small = a["input"] if a["transposed"] else out
@@ -106,7 +107,7 @@ def _scores(a: Args) -> tuple[float, float, bool]:
 
 def attention(products: int, each: float) -> Kernel:
     """`products` matrix products; float32 as three TF32 ones [read], and `each` CUDA-core operation for a score [read:
-    5 forward, 13 backward, memory-efficient kernel]. A causal mask spares whole tiles."""
+    20 forward, 52 backward, memory-efficient kernel]. A causal mask spares whole tiles."""
 
     def price(a: Args, op: Op) -> float:
         scores, width, narrow = _scores(a)
@@ -148,7 +149,7 @@ def loss(each: float) -> Kernel:
 
 
 def power(a: Args, op: Op) -> float:
-    exponent = a.get("exponent")
+    exponent: Any = a.get("exponent")
     known = {0: 0.0, 1: 0.0, 2: 1.0, 3: 2.0, 0.5: SQRT, -0.5: 0.0, -1: 4.0, -2: 5.0}
     return (60.0 if isinstance(exponent, TensorSpec) else known.get(exponent, 60.0)) * elements_of(op)
 
@@ -171,11 +172,11 @@ def pooled(a: Args, op: Op) -> float:
 KERNELS: dict[str, Kernel] = {
     "mm": mm, "addmm": mm, "bmm": bmm, "baddbmm": bmm, "convolution": convolution, "cudnn_convolution": convolution,
     "convolution_backward": convolution,
-    "_scaled_dot_product_efficient_attention": attention(2, 5.05),
-    "_scaled_dot_product_efficient_attention_backward": attention(5, 12.9),
-    "_scaled_dot_product_flash_attention": attention(2, 8), "_scaled_dot_product_cudnn_attention": attention(2, 8),
-    "_scaled_dot_product_flash_attention_backward": attention(5, 14),
-    "_scaled_dot_product_cudnn_attention_backward": attention(5, 14),
+    "_scaled_dot_product_efficient_attention": attention(2, 20.2),
+    "_scaled_dot_product_efficient_attention_backward": attention(5, 51.7),
+    "_scaled_dot_product_flash_attention": attention(2, 20), "_scaled_dot_product_cudnn_attention": attention(2, 20),
+    "_scaled_dot_product_flash_attention_backward": attention(5, 50),
+    "_scaled_dot_product_cudnn_attention_backward": attention(5, 50),
     "_softmax": rows(EXP + 10, 31), "_softmax_backward_data": rows(4, 31),
     "_log_softmax": rows(15.5, 31), "_log_softmax_backward_data": rows(13.5, 31),  # [read]: 1024 x 33278
     "native_layer_norm": norm(47.2),  # [read]: 1024 x 256, Welford with a division for each element

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,14 @@ _KNOWN = {
     aten.zeros.default, aten.ones.default, aten.scalar_tensor.default, aten.eye.default,
 }  # fmt: skip
 _SMALL = 4096
+_MASK = 1024 * 1024  # nn.TransformerEncoder compares a square mask with a causal one
+
+
+class _Fakes(FakeTensorMode):
+    """A fake tensor that is copied drags its mode along, and fakes of two modes do not mix: so there is one."""
+
+    def __deepcopy__(self, _: Any) -> _Fakes:
+        return self
 
 
 class _KnownValues(TorchDispatchMode):
@@ -44,11 +53,16 @@ class _KnownValues(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func in _KNOWN and type(out) is FakeTensor and out.numel() <= _SMALL:
+        if func in _KNOWN and type(out) is FakeTensor and _is_worth_keeping(out.shape):
             with unset_fake_temporarily():
                 out.constant = func(*args, **{**(kwargs or {}), "device": torch.device("cpu")})
             self.fakes.fake_tensor_converter.add_constant_storage_mapping(out)
         return out
+
+
+def _is_worth_keeping(shape: torch.Size) -> bool:
+    square = len(shape) == 2 and shape[0] == shape[1]
+    return shape.numel() <= (_MASK if square else _SMALL)
 
 
 @contextmanager
@@ -58,11 +72,13 @@ def _lenient() -> Iterator[None]:
     refuses `model.to(...)` because the fake mode itself holds weak references to parameters.
     """
     kept = fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_, torch.utils.swap_tensors
-    fake_tensor.CONSTANT_NUMEL_LIMIT = _SMALL
+    fake_tensor.CONSTANT_NUMEL_LIMIT = _MASK
     torch.nn.init._no_grad_trunc_normal_ = lambda tensor, *_, **__: tensor
     torch.utils.swap_tensors = _take_over
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Accessing the data pointer of FakeTensor")  # by copy.deepcopy
+            yield
     finally:
         fake_tensor.CONSTANT_NUMEL_LIMIT, torch.nn.init._no_grad_trunc_normal_, torch.utils.swap_tensors = kept
 
@@ -79,7 +95,7 @@ def estimating() -> bool:
 @contextmanager
 def run_on_fakes(fn: Any, args: Any, kwargs: Any) -> Iterator[Callable[[], Any]]:
     """A call of `fn` under a fake mode, arguments faked together so that an optimizer keeps its model's parameters."""
-    mode = FakeTensorMode()
+    mode = _Fakes()
     owner = fn if isinstance(fn, torch.nn.Module) else None
     with FakeCopyMode(mode):
         owner, args, kwargs = copy.deepcopy((owner, args, kwargs))
