@@ -32,12 +32,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 SIMT = {
     f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum": weight
     for name, weight in {
-        "fadd": 1, "fmul": 1, "ffma": 2, "dadd": 1, "dmul": 1, "dfma": 2, "hadd": 2, "hmul": 2, "hfma": 4
+        "fadd": 1, "fmul": 1, "ffma": 2, "hadd": 2, "hmul": 2, "hfma": 4
     }.items()
 }  # fmt: skip
 TENSOR = [
     f"sm__ops_path_tensor_src_{path}.sum"
-    for path in ("bf16_dst_fp32", "fp16_dst_fp16", "fp16_dst_fp32", "tf32_dst_fp32", "fp64", "int8", "fp8")
+    for path in ("bf16_dst_fp32", "fp16", "tf32_dst_fp32")
 ]
 MARKER = "spin_kernel"
 UNARY = """exp log1p tanh sigmoid erf sin sqrt rsqrt reciprocal square expm1 log log2 cos tan pow3 pow2.5 abs
@@ -174,7 +174,9 @@ def programs() -> list[Any]:
     setup = "m = on(LSTMClassifier(64, 128)); x = const(16, 32, 64); t = ints(10, 16)"
     found.append(network("lstm fp32", setup, ce, "Adam(m.parameters())"))
     networks = [program for program in found if "optimizer" in program.phases and "forward" in program.phases]
-    return found[:50] + networks + [program for program in found[50:] if program not in networks]
+    first = [program for program in networks if program.name.startswith(("resnet-32", "mlp fp32"))]
+    rest = [program for program in networks if program not in first]
+    return first + [program for program in found if program not in networks] + rest
 
 
 def child(out: Path, seconds: float) -> None:
@@ -222,7 +224,7 @@ def known_metrics(ncu: str) -> list[str]:
     except (OSError, subprocess.SubprocessError):
         listing = ""
     offered = set(re.findall(r"\b(?:smsp?|sm)__\w+", listing))
-    tensor = {f"{name}.sum" for name in offered if re.fullmatch(r"sm__ops_path_tensor_src_(?!.*sparsity)\w+", name)}
+    tensor = {metric for metric in TENSOR if metric.removesuffix(".sum") in offered}
     simt = [metric for metric in SIMT if not offered or metric.removesuffix(".sum") in offered]
     return (simt or list(SIMT)) + sorted(tensor or (set(TENSOR) if not offered else set()))
 

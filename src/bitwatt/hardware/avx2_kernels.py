@@ -32,7 +32,7 @@ def gemm(m: int, k: int, n: int, *, vector: int = 8, added: bool = False) -> flo
         return m * dots(k)
     if k == 1:
         return m * (n + 1)
-    if (m >= 56 and n >= 56 and k % 2 == 0) if added else (m >= 64 and n >= 96):
+    if (m >= 56 and n >= 56 and k % 2 == 0) if added else (m >= 64 and n >= 96 and k > 2):
         return m * up(n, vector // 2) * 2 * k + added * m * n
     columns = up(n, vector)
     total = m * columns * (2 * k + 1 + added)
@@ -219,10 +219,10 @@ def layer_norm_backward(a: Args, op: Op) -> float:
     n = math.prod(a["normalized_shape"])
     rows = a["input"].numel // max(n, 1)
     mask = tuple(a.get("output_mask") or (True, True, True))
-    total = rows * (7 * up(n, 8) + 42) + 1 if mask[0] else 0
+    total = rows * (7 * up(n, 8) + 42) if mask[0] else 0
     if mask[1] or mask[2]:
-        total += rows * (8 * up(n, 8) + 1) + 2 * n
-    return total
+        total += rows * ((8 if mask[0] else 5) * up(n, 8) + 1) + 2 * n
+    return total + 1
 
 
 def group_norm(a: Args, op: Op) -> float:
@@ -242,7 +242,8 @@ def batch_norm(a: Args, op: Op) -> float:
     training = a.get("training", True)
     if len(x.shape) == 2:
         return x.shape[0] * up(channels, 8) * (6 if training else 2) + (19 if training else 6) * channels
-    return x.shape[0] * channels * (2 * up(spatial, 8) + 4 * spatial * bool(training)) + 17 * channels
+    fixed = 17 * channels if training else 6 * channels
+    return x.shape[0] * channels * (2 * up(spatial, 8) + 4 * spatial * bool(training)) + fixed
 
 
 def batch_norm_backward(a: Args, op: Op) -> float:

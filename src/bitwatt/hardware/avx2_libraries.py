@@ -94,7 +94,8 @@ class Convolution:
         return self.batch * self.groups * (gemm(*sizes) + folded)
 
     def weight_gradient(self) -> float:
-        if self.direct and set(self.dilation) == {1}:
+        tiny = any(self.padding) and self.out.shape[-1] < self.kernel[-1]
+        if self.direct and set(self.dilation) == {1} and not tiny:
             flat = self.ic == 3 or (self.ic == 1 and self.rank == 3)  # images in colour are read as they lie
             ic = self.ic if flat else up(self.ic, 8)
             return 2 * self.batch * self.blocks(ic, up(self.oc, 8)) * self.weight_taps() + 64
