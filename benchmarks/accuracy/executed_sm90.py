@@ -290,11 +290,9 @@ def summarise(out: Path) -> list[dict[str, Any]]:
         names: dict[str, float] = {}
         for kernel in kernels:
             simt = sum(kernel.get(metric, 0) * weight for metric, weight in SIMT.items())
-            paths = [metric.removesuffix(".sum") for metric in kernel if metric.startswith("sm__ops_path_tensor")]
-            totals = {path for path in paths if any(other.startswith(f"{path}_dst") for other in paths)}
-            tensor = sum(kernel[f"{path}.sum"] for path in paths if path not in totals)
-            for metric, value in kernel.items():
-                if metric != "kernel" and value:
+            tensor = sum(kernel.get(metric, 0) for metric in TENSOR)
+            for metric in (*SIMT, *TENSOR):
+                if value := kernel.get(metric, 0):
                     key = metric.replace("smsp__sass_thread_inst_executed_op_", "").replace("_pred_on.sum", "")
                     key = key.replace("sm__ops_path_tensor_src_", "tensor ").removesuffix(".sum")
                     sums[key] = sums.get(key, 0) + value

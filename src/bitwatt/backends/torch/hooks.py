@@ -49,8 +49,7 @@ class ModuleHooks:
         if not self.watch.on:
             return
         state = self.watch.states.here
-        if state.mode is None:
-            self.watch.join(state)
+        self.watch.join(state)
         _drop_stale_optimizers(state)
         task = graph_task()
         frame = state.top if isinstance(state.top.module, nn.Module) and state.top.task == task else None
@@ -106,8 +105,7 @@ class OptimizerHooks:
         if not self.watch.on:
             return
         state = self.watch.states.here
-        if state.mode is None:
-            self.watch.join(state)
+        self.watch.join(state)
         _drop_stale_optimizers(state)
         if graph_task() < 0:
             state.settle()
@@ -155,8 +153,7 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
             return engine(*args, **kwargs)
         state = watch.states.here
         launch = Launch(state, current())
-        if state.mode is None:
-            watch.join(state)
+        watch.join(state)
         _drop_stale_optimizers(state)
         for differentiated in _who_ran_forward(watch, state):
             differentiated.enter_backward()

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode_stack,
+    _pop_mode,
+    _push_mode,
+)
 
 from bitwatt.backends.torch import code, higher_order
 from bitwatt.backends.torch.encode import key_of
@@ -42,6 +47,11 @@ _IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
 _NO_SEQUENCE = 2**64 - 1
 
 
+def mode_here() -> CountingMode | None:
+    """The mode under which this thread runs. Inside an op there is none: what its kernel does belongs to it."""
+    return next((mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, CountingMode)), None)
+
+
 class CountingMode(TorchDispatchMode):
     """One per thread. It computes nothing and changes nothing: it calls the op and writes down that it was called."""
 
@@ -54,9 +64,7 @@ class CountingMode(TorchDispatchMode):
     def __init__(self, watch: TorchWatch) -> None:
         super().__init__()
         self.watch = watch
-        self.here = watch.states.here
         self.owner: Any = None  # who entered it on this thread, and will leave it
-        self.busy = False  # an op is running: what its kernel launches belongs to it
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for subclass in types:
@@ -74,11 +82,7 @@ class CountingMode(TorchDispatchMode):
                 return func._op_dk(_IMPLICIT, *args, **(kwargs or {}))
             finally:
                 _pop_mode()
-        self.busy = True
-        try:
-            out = func(*args, **kwargs) if kwargs else func(*args)
-        finally:
-            self.busy = False
+        out = func(*args, **kwargs) if kwargs else func(*args)
         if self.watch.on and (self.watch.fakes or type(out) is not FakeTensor):
             try:
                 self.record(plan, args, kwargs, out)
@@ -106,7 +110,7 @@ class CountingMode(TorchDispatchMode):
 
     def _counts(self, args: Any) -> Counts:
         """Where the running op is counted. Called two frames below the code that called it."""
-        state = self.here
+        state = self.watch.states.here  # not the thread that entered the mode: autograd carries it to its own threads
         frame = state.top
         task = graph_task()
         if task != frame.task:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from bitwatt.backends.torch.encode import key_of, value_of
+from bitwatt.backends.torch.mode import mode_here
 from bitwatt.imports import when_imported
 from bitwatt.records import Op
 
@@ -25,8 +26,8 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
         def watched_run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
             out = run(kernel, *args, **kwargs)
-            mode = watch.states.here.mode
-            if watch.on and mode is not None and not mode.busy and not kwargs.get("warmup"):
+            mode = mode_here()
+            if watch.on and mode is not None and not kwargs.get("warmup"):
                 try:
                     mode.record_op(_launch(kernel, args, kwargs))
                 except Exception as error:

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import _pop_mode, _push_mode
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.torch import compiling, dataloader, fake, hooks, threads, triton
 from bitwatt.backends.torch.encode import decode, name_of
-from bitwatt.backends.torch.mode import CountingMode, Plan
+from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
 from bitwatt.backends.torch.scopes import Scopes
 from bitwatt.backends.torch.state import Launch, States, ThreadState
 from bitwatt.context import Token, phase_path
@@ -72,7 +72,9 @@ class TorchWatch:
     # -- threads that were running before the session, or that torch started
 
     def join(self, state: ThreadState, owner: Any = None) -> None:
-        """Count on this thread until `part` is called with the same owner."""
+        """Count on this thread, unless it is counted on already, until `part` is called with the same owner."""
+        if state.mode is not None or mode_here() is not None:
+            return
         state.mode = CountingMode(self)
         state.mode.owner = owner
         _push_mode(state.mode)
