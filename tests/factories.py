@@ -31,7 +31,10 @@ def causal_attention(q: TensorSpec, **_: Any) -> Work:
     """Two products over the pairs a causal mask leaves, the masked pairs apart, and one product done twice."""
     heads, s, d = q.shape
     hidden = heads * d * (s * (s - 1) // 2)
-    scores, values = matmul(s, d, s, q, q, batch=heads, masked=hidden), matmul(s, s, d, q, q, batch=heads, masked=hidden)
+    scores, values = (
+        matmul(s, d, s, q, q, batch=heads, masked=hidden),
+        matmul(s, s, d, q, q, batch=heads, masked=hidden),
+    )
     return scores + values + matmul(s, d, s, q, q, batch=heads, recomputed=True)
 
 

@@ -37,6 +37,8 @@ def key_of(value: Any) -> Any:
         return _List([key_of(item) for item in value])
     if isinstance(value, Tensor):
         return _tensor(value)
+    if kind is torch.ScriptObject and hasattr(value, "unpack"):  # packed weights of quantised layers
+        return key_of(value.unpack())
     return f"<{kind.__name__}>"
 
 
@@ -52,6 +54,8 @@ def _tensor(value: Tensor) -> Any:
         return _ragged(value)
     if value.layout is _STRIDED:
         return value.shape, value.dtype
+    if value.layout is torch._mkldnn:
+        return _Spec((tuple(value.shape), value.dtype, None, None))
     stored = value.values().numel() if value.layout is not torch.sparse_coo else value._values().numel()
     return _Spec((tuple(value.shape), value.dtype, int(stored), None))
 

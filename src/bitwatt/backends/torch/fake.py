@@ -62,7 +62,7 @@ class _KnownValues(TorchDispatchMode):
 
 def _is_worth_keeping(shape: torch.Size) -> bool:
     square = len(shape) == 2 and shape[0] == shape[1]
-    return shape.numel() <= (_MASK if square else _SMALL)
+    return bool(shape.numel() <= (_MASK if square else _SMALL))
 
 
 @contextmanager

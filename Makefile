@@ -1,0 +1,41 @@
+# Two commands do everything from a clean clone on Debian with Python 3.11 or newer: `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: setup demo test test-all lint docs bench clean
+
+setup: .venv/ready
+
+# torchvision's compiled part does not load beside a CPU build of torch, which breaks the import of transformers; it gets
+# a folder of its own that only the tests of published values look into.
+.venv/ready: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --editable '.[dev,docs]'
+	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/torchvision torchvision==0.28.0
+	touch $@
+
+demo: setup
+	$(BIN)/bitwatt run --store .venv/demo examples/train_mnist_like.py
+
+test: lint docs
+	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu"
+
+test-all: lint docs
+	$(BIN)/python -m pytest -n 2 -m "not gpu"
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: setup
+	$(BIN)/mkdocs build --quiet --strict --site-dir .venv/site
+
+bench: setup
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

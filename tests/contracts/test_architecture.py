@@ -1,0 +1,107 @@
+"""The house plan, kept by the syntax trees: imports go one way, the import is light, files stay small."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+import bitwatt
+
+HOME = Path(bitwatt.__file__).parent
+
+#: Rooms from the ground up. A room may import those below it and itself.
+ORDER = [
+    {"errors", "units", "dtypes", "imports", "context"},
+    {"records"},
+    {"registry", "ledger"},
+    {"formulas", "precision"},
+    {"rules", "pricing", "hardware"},
+    {"costs"},
+    {"fingerprint"},
+    {"backends", "machine", "store"},
+    {"session"},
+    {"estimation", "reports"},
+    {"notebook"},
+    {"cli"},
+    {"__main__", "__init__"},
+]
+LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
+#: Loaded by name, on first use or for the type checker alone, against the order and on purpose.
+LAZY = {("records", "ledger"), ("records", "fingerprint"), ("records", "reports"), ("registry", "rules")}
+
+
+def room_of(file: Path) -> str:
+    return file.relative_to(HOME).parts[0].removesuffix(".py")
+
+
+def imported_rooms(file: Path) -> set[str]:
+    rooms = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("bitwatt"):
+            parts = node.module.split(".")
+            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            rooms |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("bitwatt.")}
+    return rooms
+
+
+FILES = sorted(HOME.rglob("*.py"))
+
+
+def test_every_room_has_its_place_in_the_order() -> None:
+    assert {room_of(file) for file in FILES} <= set(LEVEL)
+
+
+def test_imports_go_one_way() -> None:
+    wrong = [
+        f"{file.relative_to(HOME)} imports {room}"
+        for file in FILES
+        for room in imported_rooms(file)
+        if LEVEL[room] > LEVEL[room_of(file)] and (room_of(file), room) not in LAZY
+    ]
+    assert wrong == []
+
+
+def test_backends_know_no_formula() -> None:
+    for file in (HOME / "backends").rglob("*.py"):
+        assert not imported_rooms(file) & {"rules", "formulas", "pricing", "costs"}, file
+
+
+def test_only_backends_import_frameworks() -> None:
+    frameworks = {"torch", "transformers", "tokenizers", "numpy", "IPython"}
+    for file in FILES:
+        if room_of(file) in ("backends", "notebook"):
+            continue
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.partition(".")[0] for name in names} & frameworks, file
+
+
+def test_files_are_small_and_say_what_they_are() -> None:
+    lengths = {file: len(file.read_text().splitlines()) for file in FILES}
+    assert {str(file): n for file, n in lengths.items() if n > 400} == {}
+    assert median(lengths.values()) < 150
+    undocumented = [str(file) for file in FILES if not ast.get_docstring(ast.parse(file.read_text()))]
+    assert undocumented == []
+
+
+def test_importing_bitwatt_is_quick_and_imports_no_framework() -> None:
+    code = (
+        "import sys, time; before = set(sys.modules); began = time.perf_counter(); import bitwatt; "
+        "spent = time.perf_counter() - began; "
+        "print(spent, any(name in sys.modules for name in ('torch', 'numpy', 'transformers')))"
+    )
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(5)]
+    spent = min(float(run.stdout.split()[0]) for run in runs)
+    assert {run.stdout.split()[1] for run in runs} == {"False"}
+    assert spent < 0.05
+
+
+def test_every_public_name_exists_and_is_listed() -> None:
+    for name in bitwatt.__all__:
+        assert getattr(bitwatt, name) is not None
+    assert set(dir(bitwatt)) == set(bitwatt.__all__)
