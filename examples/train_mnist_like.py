@@ -66,7 +66,7 @@ class Reader(nn.Module):
         x = x.flatten(2).transpose(1, 2)
         y = self.norm(x)
         x = x + self.attention(y, y, y, need_weights=False)[0]
-        return self.head(x.mean(1))
+        return self.head(x.amax(1))
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, batches: DataLoader) -> None:

@@ -1,15 +1,16 @@
-"""Training programs and the closed forms of their matrix and convolution FLOPs: what benchmarks/accuracy/peers.py counts.
+"""Training programs for peers.py, each with the closed form of its matrix and convolution FLOPs.
 
 Conventions of the closed forms: a multiply-accumulate is 2 FLOPs; attention is counted in full, a causal mask is not
 discounted; the backward of a product is two products, without the gradient of a network's input where nothing asks for
-it; what a kernel computes twice (flash attention's scores in backward) counts once; what a checkpoint runs again counts.
+it; what a kernel computes twice (flash attention's scores in backward) counts once; what a checkpoint runs again is
+counted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,7 +33,7 @@ class Workload:
     forward: int
     backward: int
     loss_flops: int = 0
-    loss: Loss = nn.CrossEntropyLoss()
+    loss: Loss = field(default_factory=nn.CrossEntropyLoss)
 
     def step(self) -> None:
         self.optimizer.zero_grad()
@@ -85,7 +86,9 @@ class CheckpointedMLP(nn.Module):
         super().__init__()
         self.reentrant = reentrant
         self.first, self.last = nn.Linear(784, 512), nn.Linear(512, 10)
-        self.blocks = nn.ModuleList(nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512)) for _ in range(3))
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 512)) for _ in range(3)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = self.first(x)
@@ -162,7 +165,7 @@ def _conv(inputs: int, outputs: int, size: int, kernel: int = 3) -> int:
 
 
 def _classifier(net: nn.Module, batch: int, size: int, forward: int, stem: int) -> Workload:
-    """A trained image classifier: backward is twice the forward less the stem's input gradient. FLOPs are of one image."""
+    """Forward and stem are FLOPs of one image; backward is twice the forward less the stem's input gradient."""
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     x = torch.randn(batch, 3, size, size)
     return Workload(net, x, _labels(batch), optimizer, batch * forward, batch * (2 * forward - stem))
@@ -244,8 +247,9 @@ class UNet(nn.Module):
 def unet(batch: int = 2) -> Workload:
     """Two levels on 64x64, up again by transposed convolutions."""
     layers = [(3, 32, 64), (32, 32, 64), (32, 64, 32), (64, 64, 32), (64, 128, 16), (128, 128, 16)]
-    layers += [(128, 64, 16, 2), (128, 64, 32), (64, 64, 32), (64, 32, 32, 2), (64, 32, 64), (32, 32, 64), (32, 2, 64, 1)]
-    forward = sum(_conv(*layer) for layer in layers)
+    layers += [(128, 64, 32), (64, 64, 32), (64, 32, 64), (32, 32, 64)]
+    forward = sum(_conv(*layer) for layer in layers) + _conv(32, 2, 64, 1)
+    forward += _conv(128, 64, 16, 2) + _conv(64, 32, 32, 2)  # transposed
     workload = _classifier(UNet(), batch, 64, forward, _conv(3, 32, 64))
     workload.y = _labels(batch, 64, 64, classes=2)
     return workload
@@ -323,7 +327,8 @@ def llama(checkpointed: bool) -> Workload:
     down = 2 * t * inner * d
     layer = 2 * t * (2 * d * d + 2 * d * keys + 2 * d * inner) + down + _attention(t, d)
     again = 4 * (layer - down) if checkpointed else 0
-    return _language_model(HuggingFace(model, use_cache=False), t, vocabulary, 4 * layer + 2 * t * d * vocabulary, again)
+    forward = 4 * layer + 2 * t * d * vocabulary
+    return _language_model(HuggingFace(model, use_cache=False), t, vocabulary, forward, again)
 
 
 def mixtral() -> Workload:
@@ -335,7 +340,8 @@ def mixtral() -> Workload:
     heads = {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 32}
     model = MixtralForCausalLM(MixtralConfig(**sizes, **heads, num_local_experts=4, num_experts_per_tok=2))
     layer = 2 * t * (2 * d * d + 2 * d * keys + 4 * d + 2 * 3 * d * inner) + _attention(t, d)
-    return _language_model(HuggingFace(model, use_cache=False), t, vocabulary, 4 * layer + 2 * t * d * vocabulary)
+    forward = 4 * layer + 2 * t * d * vocabulary
+    return _language_model(HuggingFace(model, use_cache=False), t, vocabulary, forward)
 
 
 def vit() -> Workload:

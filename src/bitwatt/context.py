@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 
 @dataclass(eq=False, slots=True)
@@ -13,6 +14,7 @@ class Token:
     """Stands for one open session; backends count under it and hand the counts over when it closes."""
 
     name: str = ""
+    parent: Token | None = None  # the session in which it was opened
     open: bool = True
 
 
@@ -26,35 +28,46 @@ class Context:
 
 @dataclass(slots=True)
 class _Sessions:
-    """Contexts of the open sessions, oldest first. Threads that inherited no context belong to the newest."""
+    """Contexts of the open sessions, oldest first."""
 
     contexts: list[Context] = field(default_factory=list)
+
+    def innermost(self) -> Context | None:
+        """The newest session if each was opened inside the one before: then all that runs belongs to it."""
+        nested = all(b.token.parent is a.token for a, b in pairwise(self.contexts))
+        return self.contexts[-1] if self.contexts and nested else None
 
 
 CONTEXT: ContextVar[Context | None] = ContextVar("bitwatt_context", default=None)
 _sessions = _Sessions()
 
+#: Left behind by a session that has closed: the code after it is not part of the sessions of other threads.
+NOBODY = Context(Token("nobody", open=False))
+
 
 def current() -> Context | None:
-    """The context of the running code; where it has none, or a closed one, that of the newest open session."""
+    """The context of the running code. A thread that inherited none belongs to the open session, if it is only one;
+    of several at the same time none can claim it."""
     context = CONTEXT.get()
     if context is not None and context.token.open:
         return context
-    return _sessions.contexts[-1] if _sessions.contexts else None
+    return None if context is NOBODY else _sessions.innermost()
 
 
 @contextmanager
 def opened(name: str) -> Iterator[Context]:
     """A new session's context, current inside the block."""
-    context = Context(Token(name))
-    reset = CONTEXT.set(context)
+    outer = CONTEXT.get()
+    context = Context(Token(name, outer.token if outer and outer.token.open else None))
+    CONTEXT.set(context)
     _sessions.contexts.append(context)
     try:
         yield context
     finally:
         context.token.open = False
         _sessions.contexts.remove(context)
-        CONTEXT.reset(reset)
+        # No reset: a session may be closed in another context than it was opened in.
+        CONTEXT.set(outer if outer is not None else NOBODY)
 
 
 @contextmanager

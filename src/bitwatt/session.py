@@ -42,12 +42,16 @@ class _Watchers:
     def open(self) -> None:
         with self.lock:
             self.sessions += 1
+            for watch in self.watches:
+                watch.arrive()
             if self.sessions == 1:
                 self.listening = [when_imported(name, self._starter(name)) for name in backends.FRAMEWORKS]
 
     def close(self) -> None:
         with self.lock:
             self.sessions -= 1
+            for watch in self.watches:
+                watch.leave()
             if self.sessions:
                 return
             for stop in self.listening:
@@ -67,6 +71,8 @@ class _Watchers:
             try:
                 watch = backends.watch(framework)
                 watch.start()
+                for _ in range(self.sessions):  # those that were open before the framework was imported
+                    watch.arrive()
             except Exception as error:
                 warnings.warn(f"bitwatt cannot watch {framework}: {type(error).__name__}: {error}", stacklevel=2)
             else:
@@ -76,7 +82,8 @@ class _Watchers:
 
 
 _watchers = _Watchers()
-os.register_at_fork(after_in_child=_watchers.forget)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_watchers.forget)
 
 
 _open: dict[context.Token, Session] = {}
@@ -105,12 +112,17 @@ class Session:
         if os.getpid() != self._process or self.run is not None:
             return
         seconds = time.perf_counter() - self._clock
+        harvests, notes = list[Harvest](), list[str]()
         try:
-            self.run = self._finished(_watchers.harvest(self._token), seconds, error)
+            harvests = _watchers.harvest(self._token)
+        except Exception as problem:  # the user's program, and his exception, come first
+            notes = [f"what was counted could not be collected: {type(problem).__name__}: {problem}"]
+            warnings.warn(f"bitwatt: {notes[0]}", RuntimeWarning, stacklevel=3)
         finally:
             del _open[self._token]
             self._context.__exit__(None, None, None)
             _watchers.close()
+        self.run = self._finished(harvests, notes, seconds, error)
         if self._outer is not None:  # what a session inside another one counted is part of both
             ledger = self.run.ledger
             self._outer._inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
@@ -122,8 +134,8 @@ class Session:
         if self.strict and error is None:
             totals(self.run, strict=True)
 
-    def _finished(self, harvests: list[Harvest], seconds: float, error: BaseException | None) -> Run:
-        ledger, notes = sum(self._inner, Ledger()), list[str]()
+    def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, error: BaseException | None) -> Run:
+        ledger = sum(self._inner, Ledger())
         spans, layers = dict[str, float](), dict[str, Layer]()
         for harvest in harvests:
             ledger += harvest.ledger

@@ -32,7 +32,7 @@ def state_of_torch() -> dict[str, object]:
             dataloader._MultiProcessingDataLoaderIter.__init__,
             torch.utils.data._utils.worker._worker_loop,
         ),
-        "threads": (threading.Thread.start, pools._WorkItem.run),
+        "threads": (threading.Thread.start, pools._WorkItem.run, pools._WorkItem.__init__),
         "modes": list(_get_current_dispatch_mode_stack()),
         "mode flags": vars(torch.utils._python_dispatch)["_is_in_torch_dispatch_mode"],
         "imports": list(sys.meta_path),

@@ -100,6 +100,23 @@ def test_sessions_in_concurrent_tasks_count_their_own() -> None:
     assert asyncio.run(main()) == [n * (FC1 + FC2) for n in (1, 3, 2)]
 
 
+def test_sessions_in_concurrent_threads_count_their_own() -> None:
+    net, (x, _) = Net(), batch()
+    together = threading.Barrier(3)
+
+    def one(times: int) -> int:
+        together.wait()
+        with bitwatt.measure(keep=False) as session:
+            together.wait()
+            for _ in range(times):
+                net(x)
+        net(x)  # outside any session, while the others' may be open
+        return bitwatt.totals(session.run, "macs").total
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(one, (1, 3, 2))) == [n * (FC1 + FC2) for n in (1, 3, 2)]
+
+
 def test_a_session_inside_another_is_part_of_both() -> None:
     net, (x, _) = Net(), batch()
     with bitwatt.measure(keep=False) as outer:

@@ -53,6 +53,11 @@ class TextWatch:
         setattr(owner, method, watched)
         self._undo.append(lambda: setattr(owner, method, original))
 
+    def arrive(self) -> None:
+        """A patch holds for every thread."""
+
+    leave = arrive
+
     def stop(self) -> None:
         self.on = False
         while self._undo:

@@ -96,10 +96,12 @@ def worker_loop(spool: str, *args: Any) -> None:
     watch = TorchWatch()
     with opened("worker") as context:
         watch.start()
+        watch.arrive()
         try:
             queue = _SendingQueue(args[3], watch, context.token, Path(spool) / f"{os.getpid()}.counts")
             _LOOP(*args[:3], queue, *args[4:])
         finally:
+            watch.leave()
             watch.stop()
 
 

@@ -47,9 +47,12 @@ _IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
 _NO_SEQUENCE = 2**64 - 1
 
 
-def mode_here() -> CountingMode | None:
+def mode_here(watch: TorchWatch) -> CountingMode | None:
     """The mode under which this thread runs. Inside an op there is none: what its kernel does belongs to it."""
-    return next((mode for mode in _get_current_dispatch_mode_stack() if isinstance(mode, CountingMode)), None)
+    for mode in _get_current_dispatch_mode_stack():
+        if isinstance(mode, CountingMode) and mode.watch is watch:  # a forked child inherits its parent's
+            return mode
+    return None
 
 
 class CountingMode(TorchDispatchMode):
@@ -153,8 +156,7 @@ class CountingMode(TorchDispatchMode):
     def _loss_inside(self, state: ThreadState, frame: Frame) -> Counts:
         """A known loss function that the model itself calls."""
         context = current()
-        assert context is not None
-        return state.counts_at(Place(context, frame.base, "loss", frame.scope))
+        return {} if context is None else state.counts_at(Place(context, frame.base, "loss", frame.scope))
 
     def _backward(self, state: ThreadState, task: int, args: Any) -> Counts:
         launch = self.watch.launch_of(state, task)

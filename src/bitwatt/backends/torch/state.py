@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from bitwatt.backends.torch.trail import Trail
-from bitwatt.context import CONTEXT, Context, current
+from bitwatt.context import CONTEXT, Context, Token, current
 
 graph_task = torch._C._current_graph_task_id
 
@@ -57,6 +57,7 @@ class ThreadState:
         self.forward_seen = False  # since the last step
         self.ever_differentiated = False
         self.mode: Any = None
+        self.sessions = 0  # opened on this thread and not closed yet
         self._tick = time.perf_counter()
 
     def counts_at(self, place: Place) -> Counts:
@@ -102,16 +103,16 @@ class ThreadState:
             self.seconds[key] = self.seconds.get(key, 0.0) + now - self._tick
         self._tick = now
 
-    def resolve(self, meaning: dict[str, str]) -> None:
-        """Give pending phases their name. The dicts stay, since frames on the stack hold them."""
-        for place, counts in self.pending.items():
+    def resolve(self, meaning: dict[str, str], token: Token | None = None) -> None:
+        """Give pending phases, of one session or all, their name. The dicts stay: frames on the stack hold them."""
+        for place, counts in list(self.pending.items()):
             name = meaning.get(place.phase)
-            if name and counts:
+            if name and counts and token in (None, place.context.token):
                 known = self.counts_at(place._replace(phase=name))
                 for call, cell in counts.items():
                     known.setdefault(call, [0])[0] += cell[0]
                 counts.clear()
-        for key in [key for key in self.seconds if key[2] in meaning]:
+        for key in [k for k in list(self.seconds) if k[2] in meaning and token in (None, k[0].token)]:
             named = (key[0], key[1], meaning[key[2]])
             self.seconds[named] = self.seconds.get(named, 0.0) + self.seconds.pop(key)
 
@@ -134,9 +135,9 @@ class ThreadState:
         self.forward_done = False
         self.ever_differentiated = True
 
-    def settle(self, *, last: bool = False) -> None:
-        """A step or the end came without backward: what is pending was evaluation, or work of another kind."""
-        functional = last and not self.forward_seen and not self.ever_differentiated
+    def settle(self, closing: Token | None = None) -> None:
+        """A step or the end of a session came without backward: what is pending was evaluation or other work."""
+        functional = closing is not None and not self.forward_seen and not self.ever_differentiated
         self.resolve(
             {
                 BEFORE: "other",
@@ -144,9 +145,11 @@ class ThreadState:
                 AFTER: "other",
                 LOSS: "loss" if functional else "other",
                 FORWARD: "inference",
-            }
+            },
+            closing,
         )
-        self.forward_done = self.forward_seen = False
+        if not any(self.pending.values()):
+            self.forward_done = self.forward_seen = False
 
 
 class Launch:

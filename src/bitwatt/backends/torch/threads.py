@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def install(watch: TorchWatch) -> list[Callable[[], None]]:
-    start, run = threading.Thread.start, pools._WorkItem.run
+    start, run, make = threading.Thread.start, pools._WorkItem.run, pools._WorkItem.__init__
 
     def watched_start(thread: threading.Thread) -> None:
         # A pool's worker outlives the session: it is watched task by task instead.
@@ -24,20 +24,28 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
     def watched_task(task: Any, *args: Any) -> None:
         state = watch.states.here
-        if not watch.on or state.mode is not None:
+        if not watch.on:
             return run(task, *args)
+        reset = CONTEXT.set(getattr(task, "bitwatt_context", None))
         watch.join(state, task)
         try:
             return run(task, *args)
         finally:
             watch.part(state, task)
+            CONTEXT.reset(reset)
+
+    def watched_make(task: Any, *args: Any, **kwargs: Any) -> None:
+        make(task, *args, **kwargs)
+        task.bitwatt_context = current()  # of the code that submits it
 
     threading.Thread.start = watched_start  # type: ignore[method-assign,assignment]
     pools._WorkItem.run = watched_task  # type: ignore[method-assign,assignment]
+    pools._WorkItem.__init__ = watched_make  # type: ignore[method-assign,assignment]
 
     def restore() -> None:
         threading.Thread.start = start  # type: ignore[method-assign]
         pools._WorkItem.run = run  # type: ignore[method-assign]
+        pools._WorkItem.__init__ = make  # type: ignore[method-assign]
 
     return [restore]
 

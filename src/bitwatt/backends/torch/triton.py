@@ -26,7 +26,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
         def watched_run(kernel: Any, *args: Any, **kwargs: Any) -> Any:
             out = run(kernel, *args, **kwargs)
-            mode = mode_here()
+            mode = mode_here(watch)
             if watch.on and mode is not None and not kwargs.get("warmup"):
                 try:
                     mode.record_op(_launch(kernel, args, kwargs))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -33,10 +32,8 @@ class TorchWatch:
     def __init__(self) -> None:
         self.on = True
         self.fakes = fake.estimating()  # else fake tensors are torch working out shapes, not work
-        self.process = os.getpid()
         self.everyone: list[ThreadState] = []
         self.states = States(self.everyone)
-        self.home = self.states.here
         self.scopes = Scopes()
         self.launches: list[Launch] = []
         self.notes: dict[str, None] = {}
@@ -52,16 +49,11 @@ class TorchWatch:
         self._undo += dataloader.install(self)
         self._undo += triton.install(self)
         self._undo += compiling.install(self)
-        self.home.mode = mode = CountingMode(self)
-        mode.__enter__()
 
     def stop(self) -> None:
         global active
         active = None
         self.on = False
-        mode, self.home.mode = self.home.mode, None
-        if self.process == os.getpid() and mode is not None:
-            _leave(mode, lambda: mode.__exit__(None, None, None))
         while self._undo:
             self._undo.pop()()
 
@@ -69,20 +61,31 @@ class TorchWatch:
         """In a forked child: the parent reports, this process only must not disturb."""
         self.on = False
 
-    # -- threads that were running before the session, or that torch started
+    # -- threads: a dispatch mode is entered on each
+
+    def arrive(self) -> None:
+        state = self.states.here
+        state.sessions += 1
+        self.join(state, self)
+
+    def leave(self) -> None:
+        state = self.states.here
+        state.sessions = max(0, state.sessions - 1)
+        if not state.sessions:
+            self.part(state, self)
 
     def join(self, state: ThreadState, owner: Any = None) -> None:
         """Count on this thread, unless it is counted on already, until `part` is called with the same owner."""
-        if state.mode is not None or mode_here() is not None:
+        if state.mode is not None or mode_here(self) is not None:
             return
         state.mode = CountingMode(self)
         state.mode.owner = owner
         _push_mode(state.mode)
 
     def part(self, state: ThreadState, owner: Any = None) -> None:
-        if state is not self.home and state.mode is not None and state.mode.owner is owner:
+        if state.mode is not None and state.mode.owner is owner:
             mode, state.mode = state.mode, None
-            _leave(mode, _pop_mode)
+            _leave(mode)
 
     # -- autograd
 
@@ -121,17 +124,17 @@ class TorchWatch:
         """What was counted for a session that is closing; its counts leave this watch."""
         for state in list(self.everyone):
             state.clock()
-            state.settle(last=True)
+            state.settle(closing=token)
         ledger, seconds = Ledger(), dict[str, float]()
         for state in list(self.everyone):
-            for place in [p for p in state.counts if p.context.token is token]:
+            for place in [p for p in list(state.counts) if p.context.token is token]:
                 phase = phase_path(place.phase, place.base, place.context.phases)
                 scope = self.scopes.final(place.scope)
                 for call, (calls,) in state.counts.pop(place).items():
                     ledger.add(phase, scope, self._op(call), calls)
-            for place in [p for p in state.pending if p.context.token is token]:
+            for place in [p for p in list(state.pending) if p.context.token is token]:
                 del state.pending[place]
-            for span in [s for s in state.seconds if s[0].token is token]:
+            for span in [s for s in list(state.seconds) if s[0].token is token]:
                 context, base, found = span
                 phase = phase_path(found, base, context.phases)
                 seconds[phase] = seconds.get(phase, 0.0) + state.seconds.pop(span)
@@ -153,15 +156,12 @@ class TorchWatch:
         return op
 
 
-def _leave(mode: CountingMode, pop: Callable[[], Any]) -> None:
-    """Take `mode` off this thread's stack even where the program left other modes above it.
-
-    Only the session's own thread enters and leaves officially: that sets flags of the whole process.
-    """
+def _leave(mode: CountingMode) -> None:
+    """Take `mode` off this thread's stack even where the program left other modes above it."""
     above = []
     while (top := torch.utils._python_dispatch._get_current_dispatch_mode()) is not None and top is not mode:
         above.append(_pop_mode())
     if top is mode:
-        pop()
+        _pop_mode()
     for other in reversed(above):
         _push_mode(other)
