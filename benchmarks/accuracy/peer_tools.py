@@ -99,9 +99,10 @@ def fvcore(work: Workload) -> list[Answer]:
 
     analysis = FlopCountAnalysis(work.model, work.x).unsupported_ops_warnings(False)
     answer: Answer = {"unit": "MAC", "forward": int(analysis.total())}
-    products = {op: n for op, n in analysis.unsupported_ops().items() if any(w in op for w in ("attention", "mm", "lstm"))}
+    skipped = analysis.unsupported_ops().items()
+    products = [f"{n} {op}" for op, n in sorted(skipped) if any(word in op for word in ("attention", "mm", "lstm"))]
     if products:
-        answer["note"] = "says it skipped " + ", ".join(f"{n} {op}" for op, n in sorted(products.items()))
+        answer["note"] = "says it skipped " + ", ".join(products)
     return [answer]
 
 
@@ -162,7 +163,7 @@ TOOLS: dict[str, Tool] = {
     "bitwatt": Tool(bitwatt, "bitwatt", "`measure()` around one step; cost models `macs` and `flops`"),
     "FlopCounterMode": Tool(flop_counter_mode, "torch", "`torch.utils.flop_counter`, one mode for each phase"),
     "torch.profiler": Tool(torch_profiler, "torch", "`profile(with_flops=True)`, one for each phase"),
-    "fvcore": Tool(fvcore, "fvcore", "`FlopCountAnalysis(model, x).total()`; it calls a multiply-accumulate a flop"),
+    "fvcore": Tool(fvcore, "fvcore", "`FlopCountAnalysis(model, x).total()`; its flop is a multiply-accumulate"),
     "thop": Tool(thop, "thop", "`profile(model, inputs)`"),
     "ptflops-pytorch": Tool(lambda w: ptflops(w, "pytorch"), "ptflops", "`get_model_complexity_info`, backend pytorch"),
     "ptflops-aten": Tool(lambda w: ptflops(w, "aten"), "ptflops", "`get_model_complexity_info`, backend aten"),
@@ -176,11 +177,13 @@ def main() -> None:
     tool, program = sys.argv[1:]
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    work = build(program)
+    result: dict[str, Any] = {"truth": {"forward": work.forward, "loss": work.loss_flops, "backward": work.backward}}
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            result: dict[str, Any] = {"answers": TOOLS[tool].ask(build(program))}
+            result["answers"] = TOOLS[tool].ask(work)
     except Exception as error:
-        result = {"error": f"{type(error).__name__}: {error}"}
+        result["error"] = f"{type(error).__name__}: {error}"
     print(json.dumps(result))
 
 

@@ -19,7 +19,7 @@ ORDER = [
     {"registry", "ledger"},
     {"formulas", "precision"},
     {"rules", "pricing", "hardware"},
-    {"costs"},
+    {"costs", "testing"},
     {"fingerprint"},
     {"backends", "machine", "store"},
     {"session"},

@@ -1,205 +1,201 @@
 """An NVIDIA H200 (compute capability 9.0) running torch's CUDA build: what its kernels execute.
 
 Counted as Nsight Compute counts: tensor-core operations plus 2·FMA + ADD + MUL of the CUDA cores; the special function
-unit (ex2, lg2, rcp, rsq, sin) is no FMA pipe and counts nothing, so a function costs the arithmetic around it. A number
-is marked [read] where it was read from hardware counters (torch 2.11+cu130, a training step of an MLP, a ResNet-18 and
-an encoder LM) and [code] where it counts the instructions that nvcc makes of CUDA's device function; re-measure with
-benchmarks/accuracy/executed_sm90.py.
+unit (ex2, lg2, rcp, rsq, sin) is no FMA pipe and counts nothing, so a function costs the arithmetic around it. nvcc
+also loads constants with half-precision FMAs (HFMA2), which the counters of shared/truth hold as 2 each: kernels that
+compute offsets for broadcast operands show 2 or 3 more per element for that reason, and they are priced here.
+
+A number is [read] where it comes from the counters of 2026-11-15 (torch 2.11+cu130, an H200; the readings are
+tests/data/torch_executed_sm90.jsonl) and [code] where it counts the instructions that nvcc makes of CUDA's device
+functions. Read on normal random numbers: leaky ReLU, ELU, Huber losses, sin and GELU branch on the value, and a square
+root of 0 leaves early (AdamW on an embedding whose rows were never looked up: 31 operations instead of 37).
+Re-measure with benchmarks/accuracy/executed_sm90.py.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from bitwatt.hardware.avx2_kernels import Args, per_dim
-from bitwatt.hardware.processor import Kernel, Processor, dims_of, elements_of, split, up
-from bitwatt.records import MASKED, Op, Product, TensorSpec
+from bitwatt.hardware import sm90_kernels as kernel
+from bitwatt.hardware.processor import Kernel, Processor, elements_of
+from bitwatt.records import MASKED, Op, TensorSpec
 
-DIV, SQRT, EXP, LOG, ERF = 8.0, 8.0, 10.0, 22.0, 15.5
-#: One elementary operation. div and sqrt are [read] in AdamW's 34.5, exp in the loss, erf in GELU; others are [code].
+Args = kernel.Args
+EXP, LOG = kernel.EXP, kernel.LOG
+DIV, SQRT, RECIPROCAL, POW = 10.0, 6.0, 5.0, 60.4
+
+#: One elementary operation inside a kernel that no table names. All [read] but special and fft.
 KINDS = {
-    "add": 1.0, "mul": 1.0, "div": DIV, "sqrt": SQRT, "exp": EXP, "log": LOG, "pow": 60.0, "sin": 17.0, "tan": 34.0,
-    "tanh": 9.0, "sigmoid": EXP + DIV + 1, "erf": ERF, "special": 40.0, "fft": 1.0,
+    "add": 1.0, "mul": 1.0, "div": DIV, "sqrt": SQRT, "exp": EXP, "log": LOG, "pow": POW, "sin": 17.4, "tan": 21.0,
+    "tanh": 14.4, "sigmoid": 17.25, "erf": 15.6, "special": 40.0, "fft": 1.0,
 }  # fmt: skip
 
-#: Operations per element that comes out. GELU is [read], the rest [code].
-_ELEMENTS: Mapping[float, str] = {
-    0: """abs neg relu clamp clamp_min clamp_max ceil floor round trunc maximum minimum where masked_fill threshold
-       threshold_backward hardtanh hardtanh_backward sign sgn rsqrt amax amin max min argmax argmin sort topk cat stack
-       embedding gather index index_select scatter constant_pad_nd im2col max_pool2d_with_indices clone copy _to_copy
-       fill zero nll_loss_backward _foreach_abs _foreach_neg _foreach_maximum _foreach_copy""",
-    1: "mul cumsum cumprod leaky_relu leaky_relu_backward hardsigmoid_backward square _foreach_mul _foreach_rsqrt",
-    2: "add sub rsub hardsigmoid native_dropout_backward mse_loss_backward _foreach_add _foreach_sub",
-    3: "lerp addcmul hardswish hardswish_backward sigmoid_backward tanh_backward _foreach_lerp _foreach_addcmul",
-    4: "reciprocal _foreach_reciprocal",
-    8: "div sqrt true_divide _foreach_div _foreach_sqrt",
-    9: "tanh",
-    10: "exp exp2 addcdiv _foreach_exp _foreach_addcdiv",
-    15.5: "erf",
-    17: "sin cos",
-    19: "sigmoid silu",
-    22: "log log2 log10",
-    24: "log1p expm1 elu",
-    26: "silu_backward",
-    36: "softplus log_sigmoid_forward",
+#: Operations per element that comes out [read].
+_READ: Mapping[float, str] = {
+    0: """relu threshold_backward hardtanh hardtanh_backward rsqrt sgn embedding max_pool2d_with_indices copy
+       clamp_min""",
+    0.5: "leaky_relu leaky_relu_backward",  # the negative half
+    1: "abs neg hardsigmoid_backward _foreach_abs _foreach_maximum",
+    2: "hardsigmoid native_dropout_backward",
+    3: "lerp addcmul hardswish sigmoid_backward tanh_backward flip _foreach_lerp",
+    5: "reciprocal mse_loss_backward",
+    6: "sqrt _foreach_sqrt",
+    8.5: "elu_backward",
+    9: "upsample_bilinear2d",
+    9.95: "smooth_l1_loss_backward",
+    10: "_foreach_reciprocal",
+    10.25: "exp",
+    12: "addcdiv elu",
+    12.7: "hardswish_backward",
+    14.4: "tanh",
+    15.6: "erf",
+    17.25: "sigmoid",
+    17.3: "sin",
+    17.6: "cos",
+    18: "binary_cross_entropy_backward",
+    20.25: "expm1",
+    21: "tan",
+    22.75: "silu",
+    23: "silu_backward",
+    24.25: "log",
+    25: "softplus_backward",
+    26.25: "log1p log2",
+    27: "xlogy log_sigmoid_backward",
+    51: "softplus",
+    51.6: "mish",
+    77.1: "mish_backward",
 }
 
+#: The same, [code].
+_CODE: Mapping[float, str] = {
+    0: """clamp clamp_max ceil floor round trunc maximum minimum where threshold sign amax amin max min argmax argmin
+       sort topk cat stack gather index index_select scatter constant_pad_nd im2col clone _to_copy fill zero
+       _foreach_copy""",
+    1: "square _foreach_neg _foreach_rsqrt",
+    10.25: "exp2 _foreach_exp",
+    10: "huber_loss_backward",
+    26.25: "log10",
+}
 
-def tile(size: int) -> int:
-    """Matrix kernels compute whole tiles: 64 wide, 128 from there on [read: 10 columns as 64, 784 as 896 of an MLP]."""
-    return up(size, 64) if size <= 64 else up(size, 128)
-
-
-def gemm(m: int, k: int, n: int, *, half: bool) -> float:
-    """Tensor cores in bfloat16, float16 and int8: tiles of 64 or 128. CUDA cores in float32: tiles of 64."""
-    if half:
-        return 2.0 * max(tile(m), m) * max(tile(n), n) * k if min(m, n) > 1 else 2.0 * m * n * k
-    return 2.0 * m * n * k if min(m, n) == 1 else 2.0 * up(m, 32) * up(n, 64) * k
-
-
-def product(p: Product) -> float:
-    components = 4 if "complex" in (p.a.kind, p.b.kind) else 1
-    return components * p.batch * gemm(p.m, p.k, p.n, half=max(p.a.bits, p.b.bits) <= 16)
-
-
-def half(spec: TensorSpec) -> bool:
-    return spec.precision.bits <= 16
-
-
-def mm(a: Args, op: Op) -> float:
-    first = a.get("mat1") or a["self"]
-    (m, k), n = first.shape, a["mat2"].shape[1]
-    return gemm(m, k, n, half=half(first)) + (2 * m * n if "mat1" in a else 0)
-
-
-def bmm(a: Args, op: Op) -> float:
-    first = a.get("batch1") or a["self"]
-    second = a.get("batch2") or a["mat2"]
-    (batch, m, k), n = first.shape, second.shape[2]
-    return float(batch * gemm(m, k, n, half=half(first)))
-
-
-def convolution(a: Args, op: Op) -> float:
-    """An implicit matrix product over the pixels, 32 of them a tile [read: ResNet-18 at batch 1 executes 1.26 times its
-    formula, its 4 x 4 maps half empty; at batch 32 its formula]."""
-    weight: TensorSpec = a["weight"]
-    out = a.get("grad_output") or op.out[0]
-    small = a["input"] if a["transposed"] else out
-    pixels = up(small.shape[0] * math.prod(small.shape[2:]), 32)
-    total = 2.0 * pixels * weight.numel
-    if "output_mask" not in a:
-        return total
-    data, weights, bias = a["output_mask"]
-    return total * (bool(data) + bool(weights)) + (out.numel if bias else 0)
-
-
-def _scores(a: Args) -> tuple[float, float, bool]:
-    """(scores computed, width of a head, half precision); keys and queries in tiles of 64."""
-    q, k = a["query"], a["key"]
-    queries, keys = up(q.shape[-2], 64), up(k.shape[-2], 64)
-    scores = math.prod(q.shape[:-2]) * queries * keys
-    if a.get("is_causal"):
-        scores *= (queries + 64) / (2 * queries) if queries == keys else 1.0
-    return scores, q.shape[-1], half(q)
-
-
-def attention(products: int, each: float) -> Kernel:
-    """`products` matrix products; float32 as three TF32 ones [read], and `each` CUDA-core operation for a score [read:
-    20 forward, 52 backward, memory-efficient kernel]. A causal mask spares whole tiles."""
-
-    def price(a: Args, op: Op) -> float:
-        scores, width, narrow = _scores(a)
-        return scores * (2 * width * products * (1 if narrow else 3) + each)
-
-    return price
-
-
-def rows(each: float, row: float) -> Kernel:
-    """`each` for an element and `row` for each row reduced."""
-
-    def price(a: Args, op: Op) -> float:
-        x = next(iter(op.inputs))
-        size = x.shape[a["dim"]] if x.shape else 1
-        return each * x.numel + row * x.numel / max(size, 1)
-
-    return price
-
-
-def norm(each: float) -> Kernel:
-    return lambda a, op: each * a["input"].numel
-
-
-def reduced(each: float, per_output: float) -> Kernel:
-    """A reduction: `each` for an element, and for each output what folds the threads of a block."""
-
-    def price(a: Args, op: Op) -> float:
-        x: TensorSpec = a["self"]
-        if x.precision.kind not in {"float", "complex"}:
-            return 0
-        before, _, after = split(x.shape, dims_of(a.get("dim"), len(x.shape)))
-        return each * x.numel + (31 + per_output) * before * after
-
-    return price
-
-
-def loss(each: float) -> Kernel:
-    return lambda a, op: (each + (a.get("reduction", 1) != 0)) * a["self"].numel
+#: Powers that ATen rewrites; 2, 3 and -0.5 are [read], any other exponent is CUDA's powf [read at 2.5 and 1.5].
+POWERS = {0: 0.0, 1: 0.0, 2: 1.0, 3: 2.0, 0.5: SQRT, -0.5: 0.0, -1: RECIPROCAL, -2: RECIPROCAL + 1}
 
 
 def power(a: Args, op: Op) -> float:
     exponent: Any = a.get("exponent")
-    known = {0: 0.0, 1: 0.0, 2: 1.0, 3: 2.0, 0.5: SQRT, -0.5: 0.0, -1: 4.0, -2: 5.0}
-    return (60.0 if isinstance(exponent, TensorSpec) else known.get(exponent, 60.0)) * elements_of(op)
+    return (POW if isinstance(exponent, TensorSpec) else POWERS.get(exponent, POW)) * elements_of(op)
+
+
+def broadcast(each: float, strided: float = 2.0) -> Kernel:
+    """`each` for an element, and `strided` more where an operand is repeated: the kernel then computes offsets."""
+
+    def price(a: Args, op: Op) -> float:
+        out = op.out[0].shape
+        repeated = any(spec.shape != out for spec in op.inputs)
+        return (each + strided * repeated) * op.out[0].numel
+
+    return price
+
+
+def divide(a: Args, op: Op) -> float:
+    """By a tensor a division, by a number a product. The gradient of a mean divides a tensor that repeats one element
+    (2 more) or rows that do (3 more): told by dividing by the number of elements that were averaged."""
+    x, other = a["self"], a.get("other")
+    if isinstance(other, TensorSpec):
+        return broadcast(DIV, 3.0)(a, op)
+    if op.name == "aten.div" and type(other) is int and other > 1:
+        if other == x.numel:
+            return 3.0 * elements_of(op)
+        if other in _trailing(x.shape):
+            return 4.0 * elements_of(op)
+    return float(elements_of(op))
+
+
+def _trailing(shape: tuple[int, ...]) -> set[int]:
+    """Sizes of the last dimension, the last two, and so on: what a mean over them divides by."""
+    found, size = set(), 1
+    for extent in reversed(shape):
+        size *= extent
+        found.add(size)
+    return found
 
 
 def gelu(a: Args, op: Op) -> float:
-    """[read] for the exact one; with tanh [code]."""
-    exact, tanh = (36.3, 30.0) if "grad_output" in a else (19.5, 18.0)
+    exact, tanh = (36.3, 31.3) if "grad_output" in a else (19.6, 22.3)
     return (tanh if a.get("approximate") == "tanh" else exact) * elements_of(op)
+
+
+def listed(number: float, tensors: float) -> Kernel:
+    """A multi-tensor op with a number, or with a second list of tensors."""
+
+    def price(a: Args, op: Op) -> float:
+        other: Any = a.get("other")
+        return (tensors if isinstance(other, tuple) else number) * elements_of(op)
+
+    return price
+
+
+def scaled(one: float, value: float) -> Kernel:
+    """A multi-tensor a + value·(b, c): a value of 1 is left out of the kernel."""
+
+    def price(a: Args, op: Op) -> float:
+        return (one if a.get("value", a.get("scalars", 1)) == 1 else value) * elements_of(op)
+
+    return price
 
 
 def fused(each: float) -> Kernel:
     return lambda a, op: each * sum(spec.numel for spec in a["self"])
 
 
-def pooled(a: Args, op: Op) -> float:
-    rank = len(op.out[0].shape) - 2
-    return op.out[0].numel * (math.prod(per_dim(a["kernel_size"], rank)) + DIV)
-
-
 KERNELS: dict[str, Kernel] = {
-    "mm": mm, "addmm": mm, "bmm": bmm, "baddbmm": bmm, "convolution": convolution, "cudnn_convolution": convolution,
-    "convolution_backward": convolution,
-    "_scaled_dot_product_efficient_attention": attention(2, 20.2),
-    "_scaled_dot_product_efficient_attention_backward": attention(5, 51.7),
-    "_scaled_dot_product_flash_attention": attention(2, 20), "_scaled_dot_product_cudnn_attention": attention(2, 20),
-    "_scaled_dot_product_flash_attention_backward": attention(5, 50),
-    "_scaled_dot_product_cudnn_attention_backward": attention(5, 50),
-    "_softmax": rows(EXP + 10, 31), "_softmax_backward_data": rows(4, 31),
-    "_log_softmax": rows(15.5, 31), "_log_softmax_backward_data": rows(13.5, 31),  # [read]: 1024 x 33278
-    "native_layer_norm": norm(47.2),  # [read]: 1024 x 256, Welford with a division for each element
-    "native_layer_norm_backward": norm(24), "native_group_norm": norm(14), "native_group_norm_backward": norm(16),
-    "_fused_rms_norm": norm(6), "cudnn_batch_norm": norm(12), "cudnn_batch_norm_backward": norm(20),
-    "native_batch_norm": norm(12), "native_batch_norm_backward": norm(20),
-    "sum": reduced(1, 0), "mean": reduced(1, 1), "var": reduced(DIV + 5, DIV), "std": reduced(DIV + 5, DIV + SQRT),
-    "linalg_vector_norm": reduced(2, SQRT), "logsumexp": reduced(EXP + 2, LOG + 2),
-    "mse_loss": loss(2), "l1_loss": loss(1), "smooth_l1_loss": loss(6), "huber_loss": loss(6),
-    "binary_cross_entropy": loss(2 * LOG + 4), "binary_cross_entropy_with_logits": loss(EXP + LOG + 6),
-    "pow": power, "gelu": gelu, "gelu_backward": gelu, "avg_pool2d": pooled,
-    "native_dropout": lambda a, op: 3 * a["input"].numel,
-    "embedding_dense_backward": lambda a, op: a["grad_output"].numel,
-    "max_pool2d_with_indices_backward": lambda a, op: a["grad_output"].numel,
-    "_fused_adam": fused(34), "_fused_adamw": fused(34), "_fused_sgd": fused(5), "_fused_adagrad": fused(20),
+    "mm": kernel.mm, "addmm": kernel.mm, "bmm": kernel.bmm, "baddbmm": kernel.bmm,
+    "convolution": kernel.convolution, "cudnn_convolution": kernel.convolution,
+    "convolution_backward": kernel.convolution,
+    "_scaled_dot_product_efficient_attention": kernel.efficient_attention,
+    "_scaled_dot_product_efficient_attention_backward": kernel.efficient_attention_backward,
+    "_scaled_dot_product_cudnn_attention": kernel.flash_attention(2, 4.1, 0),
+    "_scaled_dot_product_cudnn_attention_backward": kernel.flash_attention(5, 6, 2.4),
+    "_scaled_dot_product_flash_attention": kernel.flash_attention(2, 4.1, 0),
+    "_scaled_dot_product_flash_attention_backward": kernel.flash_attention(5, 6, 2.4),
+    "_softmax": kernel.softmax(log=False), "_softmax_backward_data": kernel.softmax_backward(log=False),
+    "_log_softmax": kernel.softmax(log=True), "_log_softmax_backward_data": kernel.softmax_backward(log=True),
+    "native_layer_norm": kernel.layer_norm, "_fused_rms_norm": kernel.rms_norm,
+    "native_layer_norm_backward": kernel.norm_backward(14, 3648, 2829, 5, 400),
+    "_fused_rms_norm_backward": kernel.norm_backward(10, 2592, 1517, 3, 288),
+    "native_group_norm": kernel.group_norm, "native_group_norm_backward": kernel.group_norm_backward,
+    "cudnn_batch_norm": kernel.batch_norm, "cudnn_batch_norm_backward": kernel.batch_norm_backward,
+    "native_batch_norm": kernel.batch_norm, "native_batch_norm_backward": kernel.native_batch_norm_backward,
+    "sum": kernel.reduced(1, 0), "mean": kernel.reduced(1, 1), "linalg_vector_norm": kernel.reduced(2, SQRT),
+    "var": kernel.reduced(17, DIV, 53), "std": kernel.reduced(17, DIV + SQRT, 53),
+    "var_mean": kernel.reduced(17, DIV, 53), "logsumexp": kernel.logsumexp, "cumsum": kernel.cumulated,
+    "cumprod": kernel.cumulated,
+    "mse_loss": kernel.loss(2), "smooth_l1_loss": kernel.loss(8.2), "binary_cross_entropy": kernel.loss(58),
+    "binary_cross_entropy_with_logits": kernel.loss(42.5),
+    "huber_loss": kernel.loss(8.2),  # [code]: like the smooth L1 loss
+    "nll_loss_forward": lambda a, op: 2.0 * a["target"].numel + 72,
+    "nll_loss_backward": lambda a, op: 1.0 * a["target"].numel + 320,
+    "log_sigmoid_forward": lambda a, op: 37.5 * a["self"].numel,
+    "pow": power, "gelu": gelu, "gelu_backward": gelu, "native_dropout": lambda a, op: 5.25 * a["input"].numel,
+    "add": broadcast(2), "sub": broadcast(2), "rsub": broadcast(2), "mul": broadcast(1), "div": divide,
+    "true_divide": divide, "masked_fill": broadcast(0),
+    "embedding_dense_backward": lambda a, op: 1.0 * a["grad_output"].numel,
+    "max_pool2d_with_indices_backward": lambda a, op: 1.0 * a["grad_output"].numel + 2 * a["self"].numel,
+    "avg_pool2d": kernel.avg_pool, "avg_pool2d_backward": kernel.avg_pool_backward,
+    "upsample_bilinear2d_backward": lambda a, op: 22.0 * a["grad_output"].numel,
+    "_foreach_add": listed(1, 2), "_foreach_sub": listed(1, 2), "_foreach_mul": listed(1, 2),
+    "_foreach_div": listed(DIV, 11), "_foreach_addcmul": scaled(2, 3), "_foreach_addcdiv": scaled(11, 12),
+    "_fused_adamw": fused(41.4), "_fused_adam": fused(40.4),  # Adam, SGD and Adagrad [code]
+    "_fused_sgd": fused(5), "_fused_adagrad": fused(20),
 }  # fmt: skip
 
 SM90 = Processor(
     name="sm90",
-    source="Nsight Compute on an H200, torch 2.11+cu130, and CUDA's device functions; see hardware/sm90.py for which",
+    source="Nsight Compute on an H200, torch 2.11+cu130, 2026-11-15; hardware/sm90.py marks the few that are not read",
     kinds=KINDS,
-    product=product,
-    elements={f"aten.{name}": each for each, names in _ELEMENTS.items() for name in names.split()},
+    product=kernel.product,
+    elements={f"aten.{n}": each for table in (_CODE, _READ) for each, names in table.items() for n in names.split()},
     kernels={f"aten.{name}": price for name, price in KERNELS.items()},
     skips=frozenset({MASKED}),
 )

@@ -1,0 +1,4 @@
+"""placeholder"""
+def page(r, v):
+    import json
+    return json.dumps(r)
