@@ -6,7 +6,7 @@ The script starts itself under `ncu`. Before each measured phase it launches a m
 NVTX push/pop ranges are per thread and the autograd engine launches backward kernels from its own threads.
 
 Executed operations are counted as in shared/truth/h200_counters.json: tensor-core operations plus 2·FMA + ADD + MUL of
-the CUDA cores; half-precision instructions are packed pairs and count twice. MUFU (ex2, rcp, rsq, sqrt) is no FMA pipe
+the CUDA cores, an instruction on packed halves counting as one. MUFU (ex2, rcp, rsq, sqrt) is no FMA pipe
 instruction and is not counted.
 """
 
@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 SIMT = {
     f"smsp__sass_thread_inst_executed_op_{name}_pred_on.sum": weight
     for name, weight in {
-        "fadd": 1, "fmul": 1, "ffma": 2, "hadd": 2, "hmul": 2, "hfma": 4
+        "fadd": 1, "fmul": 1, "ffma": 2, "hadd": 1, "hmul": 1, "hfma": 2
     }.items()
 }  # fmt: skip
 TENSOR = [

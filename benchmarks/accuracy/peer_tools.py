@@ -9,6 +9,7 @@ is not there is not covered by the tool.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import json
 import sys
@@ -116,6 +117,8 @@ def thop(work: Workload) -> list[Answer]:
 def ptflops(work: Workload, backend: str) -> list[Answer]:
     from ptflops import get_model_complexity_info
 
+    # By keyword: with a positional tensor the pytorch backend divides some of its counts by the batch and some not.
+    name = next(iter(inspect.signature(getattr(work.model, "_orig_mod", work.model).forward).parameters))
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         macs, _ = get_model_complexity_info(
@@ -123,7 +126,7 @@ def ptflops(work: Workload, backend: str) -> list[Answer]:
             tuple(work.x.shape[1:]),
             as_strings=False,
             print_per_layer_stat=False,
-            input_constructor=lambda _: work.x,
+            input_constructor=lambda _: {name: work.x},
             backend=backend,
         )
     if macs is None:

@@ -1,4 +1,4 @@
-"""How right bitwatt and other counters are: every tool on every training program of workloads.py, into docs/accuracy.md.
+"""How right bitwatt and other counters are: each tool on each training program of workloads.py, into docs/accuracy.md.
 
     python benchmarks/accuracy/peers.py [--tools bitwatt,fvcore] [--programs mlp,lstm] [--fresh] [--out FILE]
 

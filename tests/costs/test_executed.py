@@ -162,8 +162,9 @@ def test_h200_training_step_of_an_mlp() -> None:
     assert totals(programs.ledger_of(step), "flops:executed@sm90").total == pytest.approx(238_370_000, rel=0.05)
 
 
-def test_h200_adamw_spends_thirty_four_operations_on_a_parameter() -> None:
+def test_h200_adamw_spends_thirty_seven_operations_on_a_parameter() -> None:
+    # read on random gradients: mul 1, lerp 3, mul 1, addcmul 3, sqrt 6, div 10, add 1, addcdiv 12
     programs = _programs()
     step = programs.optimizer("AdamW", "AdamW(ps, foreach=True)", "(1000, 203)")
     executed = totals(programs.ledger_of(step), "flops:executed@sm90").total / 203_000
-    assert executed == pytest.approx(34.5, rel=0.05)
+    assert executed == pytest.approx(37, rel=0.01)

@@ -1,9 +1,10 @@
 """Kernels of torch's CUDA build on an H200 that work in tiles and rows: products, attention, softmax, norms, sums.
 
-Each formula reproduces the counters of 2026-11-15 (torch 2.11+cu130, cuBLAS, cuDNN; tests/data/torch_executed_sm90.jsonl)
-and is [read] unless it says [code]. The pattern is the same everywhere: so much for an element, padded to the tile, and
-so much for each thread that takes part in folding a row. The ledger holds neither strides nor the TF32 switch, so that a
-transposed operand and a TF32 tile are not told from others.
+Each formula follows the counters of 2026-11-15 (torch 2.11+cu130; tests/data/torch_executed_sm90.jsonl) and is [read]
+unless it says [code]. Thresholds between two readings (66 tiles, k of 256, 4096 results, HELD) are chosen, not read.
+The pattern is the same everywhere: so much for an element, padded to the tile, and so much for each thread that takes
+part in folding a row. The ledger holds neither strides nor the TF32 switch, so that a transposed operand and a TF32
+tile are not told from others.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def pow2(size: int) -> int:
 
 
 def gemm(m: int, k: int, n: int, *, narrow: bool, bias: bool = False) -> float:
-    """One matrix product; `narrow` on tensor cores in 16 bits or less, `bias` where a vector is added on the way out."""
+    """One matrix product; `narrow` on tensor cores in 16 bits or less, `bias` where a vector is added at the end."""
     if min(m, n) <= 1:
         return 2.0 * m * n * k
     return _tensor_gemm(m, k, n, bias) if narrow else _simt_gemm(m, k, n)
@@ -56,8 +57,9 @@ def _tensor_gemm(m: int, k: int, n: int, bias: bool) -> float:
     """Tensor cores, 16 bits: k in steps of 64. Sides in multiples of 8 allow tiles of 128, or of 16 for a narrow side;
     other sides are loaded one by one in tiles of 64 x 64 x 32, or 16 x 16 where the whole result is tiny.
 
-    A result of 64 to 131 tiles of 64 x 64 is cut into 64 x 48 ones in pairs, to use more multiprocessors: seen in
-    each product of an operand with a transposed weight, which is what a bias comes with.
+    The 16 x 16 case rests on one reading. A result of 64 to 131 tiles of 64 x 64 is cut into 64 x 48 ones in pairs, to
+    use more multiprocessors: read wherever the second operand is a transposed weight, which is what a bias comes with,
+    and for the gradient of the input, which nothing in the ledger tells from the gradient of the weight.
     """
     extra = m * n if bias else 0
     if m * n <= 4096 and (m % 8 or n % 8):
@@ -90,14 +92,19 @@ def bmm(a: Args, op: Op) -> float:
 
 def convolution(a: Args, op: Op) -> float:
     """An implicit matrix product: 32 pixels a tile, taps in eights (27 of a stem as 32). cuDNN changes the layout of
-    what goes in and out, about one operation an element, and scales the result. Winograd, four times fewer, and strided
-    gradients that multiply the zeros too, four times more, are its choices and about cancel in a ResNet-18."""
+    what goes in and out, about one operation an element, and scales the result.
+
+    Which algorithm it takes is not told by shapes. In the backward of a ResNet-18 at batch 32 three Winograd gradients
+    spare 5.3 G and others, a strided one that multiplies the zeros above all, add 5.1 G to 71 G: single convolutions
+    are up to four times off where their sum is not."""
     weight: TensorSpec = a["weight"]
     out = a.get("grad_output") or op.out[0]
     small, large = (a["input"], out) if a["transposed"] else (out, a["input"])
     pixels = up(small.shape[0] * math.prod(small.shape[2:]), 32)
-    taps = max(weight.numel // weight.shape[0], 1)
-    each = 2.0 * pixels * weight.shape[0] * (up(taps, 8) if taps > 8 else taps)
+    taps = weight.numel // max(weight.shape[0], 1)
+    if a.get("groups", 1) == 1 and taps > 8:  # grouped ones have kernels of their own, not read
+        taps = up(taps, 8)
+    each = 2.0 * pixels * weight.shape[0] * taps
     moved = 1.2 * large.numel + weight.numel + 3.3 * small.numel
     if "output_mask" not in a:
         return each + moved
@@ -110,7 +117,7 @@ def _scores(a: Args, tile: int) -> tuple[float, int, int]:
     q, k, v = a["query"], a["key"], a["value"]
     queries, keys = up(q.shape[-2], tile), up(k.shape[-2], tile)
     scores = float(math.prod(q.shape[:-2]) * queries * keys)
-    if a.get("is_causal") and queries == keys:
+    if a.get("is_causal") and queries == keys > 0:
         scores *= (queries + tile) / (2 * queries)
     return scores, q.shape[-1], v.shape[-1]
 
@@ -207,7 +214,7 @@ def rms_norm(a: Args, op: Op) -> float:
 
 
 def norm_backward(each: int, fours: int, others: int, gamma: int, column: int) -> Kernel:
-    """A row: `each` for an element and a fold; the weight: blocks of 256 rows and 32 columns, `gamma` for an element."""
+    """A row: `each` for an element and a fold; the weight: blocks of 256 rows, 32 columns, `gamma` for an element."""
 
     def price(a: Args, op: Op) -> float:
         rows, w = _normed(a)
@@ -251,14 +258,14 @@ def native_batch_norm_backward(a: Args, op: Op) -> float:
 
 
 def group_norm(a: Args, op: Op) -> float:
-    groups = a["N"] * a["group"]
+    groups: int = a["N"] * a["group"]
     n = a["input"].numel // max(groups, 1)
-    return groups * _moments(n, 512 if n >= 512 else 32) + 5.0 * a["input"].numel + 7 * a["N"] * a["C"]
+    return float(groups * _moments(n, 512 if n >= 512 else 32) + 5 * a["input"].numel + 7 * a["N"] * a["C"])
 
 
 def group_norm_backward(a: Args, op: Op) -> float:
     channels, threads = a["N"] * a["C"], 512 if a["HxW"] >= 512 else 32
-    inner = channels * (3 * a["HxW"] + (14.6 if threads == 512 else 12) * threads + 10)
+    inner: float = channels * (3 * a["HxW"] + (14.6 if threads == 512 else 12) * threads + 10)
     return float(inner + 8 * a["input"].numel + 350 * a["N"] * a["group"])
 
 
@@ -266,6 +273,8 @@ def folded(rows: int, width: int, stride: int, each: float = 1.0, fold: int = 7)
     """A reduction: `each` for an element, and for each thread the merging of four partial results (`fold`) and of the
     threads. Rows side by side: up to 32 threads a row, 512 where there are few rows; 16 elements a thread once a block
     is too small. Columns: 4 threads for four of them, more blocks from 1024 rows on."""
+    if not rows:
+        return 0.0
     total = each * rows * width
     if stride > 1:
         if rows % 4:
