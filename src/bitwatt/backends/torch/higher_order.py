@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from torch.utils._python_dispatch import _pop_mode, _push_mode
+from torch._ops import _higher_order_ops
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.mode import CountingMode, Plan
+
+
+def install(mode: type[CountingMode]) -> list[Callable[[], None]]:
+    """Older versions of torch (2.8 to 2.9) refuse an operator under a mode that is not registered with it."""
+    if hasattr(TorchDispatchMode, "supports_higher_order_operators"):
+        return []
+    undo: list[Callable[[], None]] = []
+    for operator in list(_higher_order_ops.values()):
+        table = operator.python_key_table
+        table[mode] = functools.partial(_registered, operator)
+        undo.append(functools.partial(table.pop, mode, None))
+    return undo
+
+
+def _registered(operator: Any, mode: CountingMode, *args: Any, **kwargs: Any) -> Any:
+    return run(mode, mode.plan(operator), args, kwargs)
 
 
 def run(mode: CountingMode, plan: Plan, args: Any, kwargs: Any) -> Any:

@@ -73,9 +73,7 @@ class CountingMode(TorchDispatchMode):
         for subclass in types:
             if _is_foreign(subclass):
                 return NotImplemented  # a wrapper subclass: let it unfold into the plain ops it runs
-        plan = _plans.get(id(func))  # hashing the op itself would run Python code
-        if plan is None:
-            plan = _plans[id(func)] = Plan(func)
+        plan = _plans.get(id(func)) or self.plan(func)  # hashing the op itself would run Python code
         kind = plan.kind
         if kind is _HIGHER:
             return higher_order.run(self, plan, args, kwargs or {})
@@ -92,6 +90,10 @@ class CountingMode(TorchDispatchMode):
             except Exception as error:  # the user's program comes first: the op is reported as not recorded
                 self.watch.failed(func, error)
         return out
+
+    @staticmethod
+    def plan(func: Any) -> Plan:
+        return _plans.setdefault(id(func), Plan(func))
 
     def record(self, plan: Plan, args: Any, kwargs: Any, out: Any) -> None:
         counts = self._counts(args)

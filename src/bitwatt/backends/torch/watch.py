@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.torch import compiling, dataloader, fake, hooks, threads, triton
+from bitwatt.backends.torch import compiling, dataloader, fake, higher_order, hooks, threads, triton
 from bitwatt.backends.torch.encode import decode, name_of
 from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
 from bitwatt.backends.torch.scopes import Scopes
@@ -48,6 +48,7 @@ class TorchWatch:
         self._undo += threads.install(self)
         self._undo += dataloader.install(self)
         self._undo += triton.install(self)
+        self._undo += higher_order.install(CountingMode)
         self._undo += compiling.install(self)
 
     def stop(self) -> None:
