@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export NO_MKDOCS_2_WARNING := 1
 
 .PHONY: setup demo test test-all lint docs bench clean
 
@@ -21,10 +22,10 @@ demo: setup
 	$(BIN)/bitwatt run --store .venv/demo examples/train_mnist_like.py
 
 test: lint docs
-	$(BIN)/python -m pytest -n 2 -m "not slow and not gpu"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu"
 
 test-all: lint docs
-	$(BIN)/python -m pytest -n 2 -m "not gpu"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu"
 
 lint: setup
 	$(BIN)/ruff check .

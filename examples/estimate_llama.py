@@ -60,7 +60,7 @@ def main() -> None:
     six = 6 * parameters * chosen.tokens
     both = bitwatt.totals(run, "macs").by("phase")
     matrix = 2 * (both["forward"] + both["backward"])
-    print(f"6·parameters·tokens would be {format_count(six, 'FLOP')}; matrix products alone are {matrix / six:.3f} of it")
+    print(f"6·parameters·tokens is {format_count(six, 'FLOP')}; matrix products are {matrix / six:.3f} of that")
     print(f"estimated in {took:.0f} s; the process used {format_bytes(peak)} at most")
 
 

@@ -94,7 +94,7 @@ def main() -> None:
     chosen = options.parse_args()
 
     torch.manual_seed(0)
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)  # leave the other core to the workers
     training = DataLoader(Digits(chosen.images, 0), batch_size=64, shuffle=True, num_workers=chosen.workers)
     testing = DataLoader(Digits(500, 1_000_000), batch_size=100, num_workers=chosen.workers)
     model = Reader()

@@ -73,9 +73,9 @@ def _silent_zeros(results: dict[str, Any], tool: str) -> int:
     return sum(ratio is not None and ratio < 0.01 for ratio in ratios)
 
 
-def _table(header: list[str], rows: list[list[str]], numbers: int = 1) -> str:
-    """Markdown; columns from `numbers` on are right-aligned."""
-    align = ["---"] * numbers + ["--:"] * (len(header) - numbers)
+def _table(header: list[str], rows: list[list[str]], words: int = 1) -> str:
+    """Markdown; the first `words` columns and a last one of remarks are left-aligned, numbers right."""
+    align = ["---" if i < words or name == "remark" else "--:" for i, name in enumerate(header)]
     return "\n".join("| " + " | ".join(row) + " |" for row in [header, align, *rows]) + "\n"
 
 
@@ -199,7 +199,7 @@ have their state. Counts do not depend on the machine; the kernels that torch ch
 Python {facts["python"]}, {base}.
 
 ```console
-$ python benchmarks/accuracy/peers.py            # about 15 minutes the first time, then only what has changed
+$ python benchmarks/accuracy/peers.py            # about 10 minutes on two cores, then only what has changed
 $ python benchmarks/accuracy/peers.py --fresh    # everything again
 ```
 """

@@ -35,10 +35,7 @@ SIMT = {
         "fadd": 1, "fmul": 1, "ffma": 2, "hadd": 1, "hmul": 1, "hfma": 2
     }.items()
 }  # fmt: skip
-TENSOR = [
-    f"sm__ops_path_tensor_src_{path}.sum"
-    for path in ("bf16_dst_fp32", "fp16", "tf32_dst_fp32")
-]
+TENSOR = [f"sm__ops_path_tensor_src_{path}.sum" for path in ("bf16_dst_fp32", "fp16", "tf32_dst_fp32")]
 MARKER = "spin_kernel"
 UNARY = """exp log1p tanh sigmoid erf sin sqrt rsqrt reciprocal square expm1 log log2 cos tan pow3 pow2.5 abs
 F.gelu F.silu F.relu F.elu F.softplus F.mish F.hardswish F.leaky_relu F.logsigmoid F.selu F.hardsigmoid F.relu6"""

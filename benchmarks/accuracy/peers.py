@@ -19,8 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import distributions
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
@@ -111,32 +114,40 @@ def digest(tool: str, installed: dict[str, str], distribution: str) -> str:
     return seen.hexdigest()[:16]
 
 
-def gather(tools: list[str], programs: list[str], limit: float, fresh: bool) -> dict[str, dict[str, Any]]:
+def gather(tools: list[str], programs: list[str], *, limit: float, jobs: int, fresh: bool) -> dict[str, dict[str, Any]]:
     """program -> tool -> result, from the kept results where the code is still the same."""
     from peer_tools import TOOLS
 
     failed, installed = install(), versions()
     kept = Path(tempfile.gettempdir()) / f"bitwatt-accuracy-{os.getuid()}.json"
     store: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() and not fresh else {}
-    results: dict[str, dict[str, Any]] = {program: {} for program in programs}
     items = [(program, tool) for program in programs for tool in tools]
-    for i, (program, tool) in enumerate(items, 1):
-        distribution = TOOLS[tool].distribution
-        key = f"{program} {tool} {digest(tool, installed, distribution)}"
-        began, how = time.perf_counter(), "kept"
-        if distribution in failed:
-            result, how = {"error": f"not installed: {failed[distribution]}"}, "not installed"
-        elif key in store:
-            result = store[key]
-        else:
-            result = store[key] = ask(tool, program, limit)
+    digests = {tool: digest(tool, installed, TOOLS[tool].distribution) for tool in tools}
+    done, lock = Counter[str](), Lock()
+
+    def result_of(item: tuple[str, str]) -> dict[str, Any]:
+        program, tool = item
+        key, began, how = f"{program} {tool} {digests[tool]}", time.perf_counter(), "kept"
+        if why := failed.get(TOOLS[tool].distribution):
+            return {"error": f"not installed: {why}"}
+        if key not in store:
+            answer = ask(tool, program, limit)
             how = f"{time.perf_counter() - began:.1f} s"
-            kept.write_text(json.dumps(store))
+            with lock:
+                store[key] = answer
+                kept.write_text(json.dumps(store))
+        result = store[key]
         if "error" in result:
             result = result | {"error": plain(result["error"])}
-        results[program][tool] = result
-        print(f"[{i}/{len(items)}] {program:22s} {tool:16s} {how:>8s}  {result.get('error', '')[:70]}", flush=True)
-    return results
+        with lock:
+            done["items"] += 1
+            place = f"[{done['items']}/{len(items)}]"
+            print(f"{place:9s} {program:21s} {tool:16s} {how:>7s}  {result.get('error', '')[:60]}", flush=True)
+        return result
+
+    with ThreadPoolExecutor(jobs) as pool:
+        answers = dict(zip(items, pool.map(result_of, items), strict=True))
+    return {program: {tool: answers[program, tool] for tool in tools} for program in programs}
 
 
 def main() -> None:
@@ -148,10 +159,14 @@ def main() -> None:
     parser.add_argument("--tools", default=",".join(TOOLS))
     parser.add_argument("--programs", default=",".join(WORKLOADS))
     parser.add_argument("--limit", type=float, default=180, help="seconds for one tool on one program")
+    parser.add_argument(
+        "--jobs", type=int, default=min(2, os.cpu_count() or 1), help="how many at a time, 1 thread each"
+    )
     parser.add_argument("--fresh", action="store_true", help="ask again instead of using kept results")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "accuracy.md")
     options = parser.parse_args()
-    results = gather(options.tools.split(","), options.programs.split(","), options.limit, options.fresh)
+    chosen = options.tools.split(","), options.programs.split(",")
+    results = gather(*chosen, limit=options.limit, jobs=options.jobs, fresh=options.fresh)
     options.out.write_text(page(results, versions()))
     print(f"wrote {options.out}")
 

@@ -46,6 +46,14 @@ def test_backward_and_recomputation_keep_the_layers(reentrant: bool) -> None:
     assert by["backward/recompute", "blocks.0.0"] == by["backward/recompute", "blocks.1.0"] == ONE
 
 
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_around_the_whole_model_is_a_training_forward(reentrant: bool) -> None:
+    net, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8)), torch.randn(32, 8, requires_grad=True)
+    run = measured(lambda: checkpoint(net, x, use_reentrant=reentrant).sum().backward())
+    again = 2 if reentrant else 1
+    assert macs(run) == {"forward": 2 * ONE, "backward": 4 * ONE, "backward/recompute": again * ONE}
+
+
 def test_a_checkpointed_function_without_modules_is_recomputation_too() -> None:
     x, _ = batch()
     weight = torch.randn(8, 8, requires_grad=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -157,3 +158,17 @@ def test_workers_that_outlive_the_session_do_not_disturb() -> None:
     run = measured(lambda: [x.sum() for x, _ in loader])
     assert macs(run)["preprocess"] == 16 * 64
     assert len(list(loader)) == 4
+
+
+def test_a_thread_that_only_waits_takes_no_time_of_any_phase() -> None:
+    done = threading.Event()
+
+    def wait() -> None:
+        thread = threading.Thread(target=done.wait)
+        thread.start()
+        time.sleep(0.3)
+        done.set()
+        thread.join()
+
+    run = measured(wait)
+    assert sum(run.phase_seconds.values()) < 1.5 * 0.3

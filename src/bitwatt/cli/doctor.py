@@ -114,4 +114,4 @@ def _store(folder: Path) -> str:
     if not os.access(place, os.W_OK | os.X_OK):
         return f"{folder}: no permission to write in {place}; choose another with --store"
     kept = len(list(folder.glob("*.run")))
-    return f"{folder.absolute()}: writable, {kept} runs kept"
+    return f"{folder.absolute()}: writable, {kept} {'run' if kept == 1 else 'runs'} kept"

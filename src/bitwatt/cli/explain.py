@@ -80,7 +80,10 @@ def _seen(run: Run | None, entries: list[Entry]) -> list[str]:
     shapes: dict[str, list[Entry]] = {}
     for entry in entries:
         shapes.setdefault(str(entry.op).partition("(")[2].removesuffix(")"), []).append(entry)
-    lines = ["", f"in run {run.id} ({run.name}): {calls:,} calls, {len(shapes):,} distinct shapes"]
+    lines = [
+        "",
+        f"in run {run.id} ({run.name}): {calls:,} {_s('call', calls)}, {len(shapes):,} distinct {_s('shape', len(shapes))}",
+    ]
     if all(entry.work is None for entry in entries):
         return lines
 
@@ -132,3 +135,7 @@ def _wrapped(text: str) -> list[str]:
         for paragraph in text.split("\n\n")
         for line in textwrap.wrap(" ".join(paragraph.split()), 98, initial_indent="  ", subsequent_indent="  ")
     ]
+
+
+def _s(word: str, n: int) -> str:
+    return word if n == 1 else f"{word}s"

@@ -36,9 +36,12 @@ def _flops(entry: Entry) -> int:
 
 
 def _width(entry: Entry) -> Precision:
-    """The layer's weights if it owns any, else the widest floating-point tensor, else the widest."""
+    """The layer's weights if it owns any, else the wider factor of a product, else the widest tensor."""
     if entry.layer is not None and entry.layer.weight_dtype is not None:
         return dtype(entry.layer.weight_dtype).precision
+    if entry.work is not None and entry.work.products:  # not its scales, nor what it accumulates in
+        factors = [factor for product, _ in entry.work.products for factor in (product.a, product.b)]
+        return max(factors, key=lambda precision: precision.bits)
     found = [spec.precision for spec in (*entry.op.inputs, *entry.op.out)]
     floats = [precision for precision in found if precision.kind in ("float", "complex")]
     return max(floats or found or [dtype("float32").precision], key=lambda precision: precision.bits)

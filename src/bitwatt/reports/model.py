@@ -107,8 +107,7 @@ class View:
             return [(PHASES.index(s), 0) if s in PHASES else (len(PHASES), seen[s]) for s in path.split("/")]
 
         return [
-            replace(lines[name], name=name or "other", seconds=seconds.get(name))
-            for name in sorted(lines, key=place)
+            replace(lines[name], name=name or "other", seconds=seconds.get(name)) for name in sorted(lines, key=place)
         ]
 
     @cached_property

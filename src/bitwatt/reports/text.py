@@ -121,9 +121,7 @@ def _bar(share: float | None, width: int) -> str:
 
 def _length(text: str) -> int:
     """Columns on a terminal: wide characters take two, marks that combine none."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _padded(text: str, width: int, left: bool) -> str:

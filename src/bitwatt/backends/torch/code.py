@@ -13,23 +13,24 @@ STDLIB = os.path.dirname(os.__file__) + os.sep
 BITWATT = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 
 INSIDE, LOSS, SCALER, SEED = "<inside>", "<loss>", "<scaler>", "<seed>"
-ENGINE, RECOMPUTE, WORKER = "<engine>", "<recompute>", "<worker>"
+ENGINE, RECOMPUTE, CHECKPOINT, WORKER = "<engine>", "<recompute>", "<checkpoint>", "<worker>"
 
 #: Functions of torch.nn.functional that are losses though their name does not end in _loss.
 _OTHER_LOSSES = {
     "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "linear_cross_entropy",
 }  # fmt: skip
 
-_kinds: dict[CodeType, str] = {}
+#: By identity, since hashing a code object reads all of it; the code is kept so that no other takes its place.
+_kinds: dict[int, tuple[str, CodeType]] = {}
 _steps: dict[CodeType, bool] = {}
 
 
 def kind_of(code: CodeType) -> str:
     """INSIDE, LOSS, ... for library code; for the user's functions a label such as `train_step` or `train.py`."""
-    kind = _kinds.get(code)
-    if kind is None:
-        kind = _kinds[code] = _classify(code)
-    return kind
+    known = _kinds.get(id(code))
+    if known is None:
+        known = _kinds[id(code)] = (_classify(code), code)
+    return known[0]
 
 
 def _classify(code: CodeType) -> str:
@@ -44,6 +45,8 @@ def _classify(code: CodeType) -> str:
             return SCALER
         if inner == "utils/checkpoint.py" and name in ("unpack_hook", "recompute_fn", "backward"):
             return RECOMPUTE
+        if inner == "utils/checkpoint.py" and name == "forward":
+            return CHECKPOINT
         if inner == "autograd/__init__.py":
             return SEED
         if inner == "autograd/graph.py" and name == "_engine_run_backward":
@@ -71,7 +74,7 @@ def caller(frame: FrameType | None) -> tuple[str, str]:
             break
         if kind in (LOSS, SCALER, SEED):
             found = found or kind
-        elif kind not in (INSIDE, ENGINE, RECOMPUTE):
+        elif kind not in (INSIDE, ENGINE, RECOMPUTE, CHECKPOINT):
             return found, kind
         frame = frame.f_back
     return found, ""
@@ -88,6 +91,15 @@ def optimizer_above(frame: FrameType | None, depth: int = 12) -> str:
                 return type(owner).__name__
         frame, depth = frame.f_back, depth - 1
     return ""
+
+
+def checkpointed(frame: FrameType | None, depth: int = 12) -> bool:
+    """Whether a reentrant checkpoint runs the code: it switches gradients off though backward will need them."""
+    while frame is not None and depth:
+        if kind_of(frame.f_code) is CHECKPOINT:
+            return True
+        frame, depth = frame.f_back, depth - 1
+    return False
 
 
 def recomputing(frame: FrameType | None) -> bool:

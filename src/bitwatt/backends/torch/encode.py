@@ -28,7 +28,10 @@ def key_of(value: Any) -> Any:
     """A hashable stand-in for one argument or result."""
     kind = type(value)
     if kind is Tensor or kind is Parameter:
-        return _tensor(value) if value.layout is not _STRIDED or value.is_nested else (value.shape, value.dtype)
+        try:
+            return (value.shape, value.dtype) if value.layout is _STRIDED else _tensor(value)
+        except RuntimeError:  # a strided nested tensor has no sizes
+            return _ragged(value)
     if kind is int or value is None or kind is bool or kind is str or kind is torch.dtype:
         return value
     if kind is float:

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from bitwatt.backends.torch import code
 from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, FORWARD, LOSS, Launch, ThreadState, graph_task
 from bitwatt.context import current
@@ -70,7 +71,7 @@ class ModuleHooks:
             return "backward/recompute"
         if not self.watch.scopes.is_model(module):
             return self._modest_phase(state, module)
-        if not torch.is_grad_enabled():
+        if not torch.is_grad_enabled() and not code.checkpointed(sys._getframe(2)):
             return "inference"
         state.enter_forward()
         return "forward" if module.training else FORWARD

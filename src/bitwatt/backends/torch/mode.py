@@ -25,7 +25,6 @@ from bitwatt.backends.torch.state import (
     Counts,
     Frame,
     Launch,
-    Place,
     ThreadState,
     graph_task,
 )
@@ -153,12 +152,12 @@ class CountingMode(TorchDispatchMode):
                 phase = AFTER
             else:
                 phase = BEFORE_GRAPH if graph else BEFORE
-        return state.counts_at(Place(context, context.phases, phase, scope))
+        return state.counts_at((context, context.phases, phase, scope))
 
     def _loss_inside(self, state: ThreadState, frame: Frame) -> Counts:
         """A known loss function that the model itself calls."""
         context = current()
-        return {} if context is None else state.counts_at(Place(context, frame.base, "loss", frame.scope))
+        return {} if context is None else state.counts_at((context, frame.base, "loss", frame.scope))
 
     def _backward(self, state: ThreadState, task: int, args: Any) -> Counts:
         launch = self.watch.launch_of(state, task)
@@ -167,14 +166,16 @@ class CountingMode(TorchDispatchMode):
             return {}
         if task < 0:  # a frame from inside a backward that has ended: an exception left it behind
             state.pop(state.top)
-            return state.counts_at(Place(context, context.phases, "other", ""))
-        phase, scope = "backward", self._scope_of_node(state, launch)
+            return state.counts_at((context, context.phases, "other", ""))
+        scope = self._scope_of_node(state, launch)
         if _grad_enabled():
             if code.recomputing(_getframe(4)):
-                phase = "backward/recompute"
-            elif _needs_grad(args):  # create_graph: this op makes a node of its own, for the same layer
+                return state.counts_at((context, context.phases, "backward/recompute", scope))
+            if _needs_grad(args):  # create_graph: this op makes a node of its own, for the same layer
                 state.trail.mark(_sequence() - 1, scope)
-        return state.counts_at(Place(context, context.phases, phase, scope))
+        if state.last_backward[0] is not launch or state.last_backward[1] is not scope or launch is None:
+            state.last_backward = (launch, scope, state.counts_at((context, context.phases, "backward", scope)))
+        return state.last_backward[2]
 
     def _scope_of_node(self, state: ThreadState, launch: Launch | None) -> str:
         node = _autograd_node()
@@ -202,7 +203,7 @@ def _elsewhere(state: ThreadState, frame: Frame) -> Counts:
     context = current()
     if context is None:
         return {}
-    return state.counts_at(Place(context, frame.base, frame.phase, frame.scope))
+    return state.counts_at((context, frame.base, frame.phase, frame.scope))
 
 
 _foreign: dict[type, bool] = {torch.Tensor: False, torch.nn.Parameter: False, FakeTensor: False}

@@ -58,7 +58,9 @@ class Scopes:
         caller = None
         for frame in reversed(frames):
             if isinstance(frame.module, nn.Module):
-                name = self._name_in(frame.module, module)
+                if frame.names is None or id(module) not in frame.names:
+                    frame.names = self._names_in(frame.module, module)
+                name = frame.names[id(module)]
                 if name is not None:
                     return _join(frame.scope, name)
                 caller = caller or frame
@@ -74,17 +76,19 @@ class Scopes:
         self.roots.append(_Root(_label(module), weakref.ref(module)))
         for earlier in self.roots[:-1]:
             inner = earlier.module()
-            if earlier.inside is None and inner is not None and (name := self._name_in(module, inner)) is not None:
-                earlier.inside = (index, name)
+            if earlier.inside is None and inner is not None:
+                name = self._names_in(module, inner)[id(inner)]
+                earlier.inside = (index, name) if name is not None else None
         self._describe(index, module)
         return f"{index}{_MARK}"
 
-    def _name_in(self, parent: nn.Module, module: nn.Module) -> str | None:
+    def _names_in(self, parent: nn.Module, module: nn.Module) -> dict[int, str | None]:
+        """The paths of all modules below `parent`, None for `module` if it is not among them."""
         names = self._names.get(parent)
         if names is None or id(module) not in names:  # first time, or a layer added since
             names = self._names[parent] = {id(child): _unwrapped(parent, n) for n, child in parent.named_modules()}
             names.setdefault(id(module), None)
-        return names[id(module)]
+        return names
 
     def _describe(self, index: int, module: nn.Module) -> None:
         for name, child in module.named_modules():
@@ -122,9 +126,16 @@ class Scopes:
         return {self.final(scope): layer for scope, layer in self._layers.items()}
 
 
+_losses: dict[type, bool] = {}
+
+
 def is_loss(module: nn.Module) -> bool:
     kind = type(module)
-    return isinstance(module, nn.modules.loss._Loss) or kind.__name__.endswith(("Loss", "Criterion"))
+    known = _losses.get(kind)
+    if known is None:
+        named = kind.__name__.endswith(("Loss", "Criterion"))
+        known = _losses[kind] = named or issubclass(kind, nn.modules.loss._Loss)
+    return known
 
 
 def _label(module: nn.Module) -> str:

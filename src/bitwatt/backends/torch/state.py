@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -20,23 +20,20 @@ BEFORE, BEFORE_GRAPH, AFTER, LOSS, FORWARD = "?before", "?before.graph", "?after
 Counts = dict[Any, list[int]]
 
 
-class Place(NamedTuple):
-    """Where calls are counted. `base` is the path of phases the user had open when the found phase began."""
-
-    context: Context
-    base: tuple[str, ...]
-    phase: str
-    scope: str
+#: Where calls are counted: the context, the user's phases when the found phase began, that phase, the scope.
+#: A plain tuple, made and hashed for every call of a module.
+Place = tuple[Context, tuple[str, ...], str, str]
 
 
 class Frame:
     """One entry of a thread's stack. `task` is the autograd graph task it runs in, -1 outside backward."""
 
-    __slots__ = ("base", "context", "counts", "module", "phase", "scope", "task")
+    __slots__ = ("base", "context", "counts", "module", "names", "phase", "scope", "task")
 
     def __init__(self, phase: str, scope: str, task: int, context: Context | None, counts: Counts, module: Any) -> None:
         self.phase, self.scope, self.task, self.module = phase, scope, task, module
         self.context, self.counts = context, counts
+        self.names: dict[int, str | None] | None = None  # of the modules below this one, once one of them is called
         self.base = context.phases if context is not None else ()
 
 
@@ -57,11 +54,12 @@ class ThreadState:
         self.forward_seen = False  # since the last step
         self.ever_differentiated = False
         self.mode: Any = None
+        self.last_backward: tuple[Any, str, Counts] = (None, "", {})  # launch, scope and counts of the last such op
         self.sessions = 0  # opened on this thread and not closed yet
         self._tick = time.perf_counter()
 
     def counts_at(self, place: Place) -> Counts:
-        store = self.pending if place.phase[0] == "?" else self.counts
+        store = self.pending if place[2][0] == "?" else self.counts
         counts = store.get(place)
         if counts is None:
             counts = store[place] = {}
@@ -77,25 +75,29 @@ class ThreadState:
         if base is not None:
             frame.base = base
         if context is not None:
-            frame.counts = self.counts_at(Place(context, frame.base, phase, scope))
+            frame.counts = self.counts_at((context, frame.base, phase, scope))
         self.stack.append(frame)
         self.top = frame
         return frame
 
     def pop(self, frame: Frame) -> None:
         """Leave `frame`, and whatever an exception left above it."""
-        if frame in self.stack:
-            if len(self.stack) < 2 or self.stack[-2].phase != frame.phase:
-                self.clock()
-            del self.stack[self.stack.index(frame) :]
-            self.top = self.stack[-1]
+        stack = self.stack
+        if stack[-1] is not frame and frame not in stack:
+            return
+        if stack[-2].phase != frame.phase:
+            self.clock()
+        while stack.pop() is not frame:
+            pass
+        self.top = stack[-1]
 
     def clock(self, phase: str | None = None) -> None:
         """Book the time since the last call under `phase`, by default that of the top frame."""
         now = time.perf_counter()
         frame = self.top
         context = frame.context or current()
-        if context is not None:
+        idle = frame is self.bottom and not self.sessions and not self.forward_done  # a thread that may only be waiting
+        if context is not None and not idle:
             if phase is None:
                 phase = frame.phase if frame is not self.bottom else (AFTER if self.forward_done else BEFORE)
             base = frame.base if frame is not self.bottom else context.phases
@@ -105,10 +107,10 @@ class ThreadState:
 
     def resolve(self, meaning: dict[str, str], token: Token | None = None) -> None:
         """Give pending phases, of one session or all, their name. The dicts stay: frames on the stack hold them."""
-        for place, counts in list(self.pending.items()):
-            name = meaning.get(place.phase)
-            if name and counts and token in (None, place.context.token):
-                known = self.counts_at(place._replace(phase=name))
+        for (context, base, phase, scope), counts in list(self.pending.items()):
+            name = meaning.get(phase)
+            if name and counts and token in (None, context.token):
+                known = self.counts_at((context, base, name, scope))
                 for call, cell in counts.items():
                     known.setdefault(call, [0])[0] += cell[0]
                 counts.clear()

@@ -128,12 +128,12 @@ class TorchWatch:
             state.settle(closing=token)
         ledger, seconds = Ledger(), dict[str, float]()
         for state in list(self.everyone):
-            for place in [p for p in list(state.counts) if p.context.token is token]:
-                phase = phase_path(place.phase, place.base, place.context.phases)
-                scope = self.scopes.final(place.scope)
+            for place in [p for p in list(state.counts) if p[0].token is token]:
+                context, base, found, scope = place
+                phase, scope = phase_path(found, base, context.phases), self.scopes.final(scope)
                 for call, (calls,) in state.counts.pop(place).items():
                     ledger.add(phase, scope, self._op(call), calls)
-            for place in [p for p in list(state.pending) if p.context.token is token]:
+            for place in [p for p in list(state.pending) if p[0].token is token]:
                 del state.pending[place]
             for span in [s for s in list(state.seconds) if s[0].token is token]:
                 context, base, found = span
