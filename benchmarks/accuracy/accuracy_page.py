@@ -195,7 +195,10 @@ def _colophon(results: Results, versions: dict[str, str]) -> str:
 {_table(["tool", "version", "how it is called"], rows, 3)}
 thop, ptflops, calflops and DeepSpeed switch the model to evaluation before they count. Tools that follow a whole step
 (bitwatt, FlopCounterMode, torch.profiler, floppy-tracker) see the second step, so compiled code is warm and optimizers
-have their state. Counts do not depend on the machine; the kernels that torch chooses may: {machine}, one thread,
+have their state. floppy-tracker runs with an empty module in place of wandb, its uploader. Every tool is installed
+without its requirements, beside the torch named here.
+
+Counts do not depend on the machine, but the kernels that torch chooses may. This one: {machine}, one thread,
 Python {facts["python"]}, {base}.
 
 ```console

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import pkgutil
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -36,6 +37,7 @@ class Rules:
     def __init__(self, package: str, group: str) -> None:
         self._package, self._group = package, group
         self._rules: dict[str, Rule] = {}
+        self._loading: set[str] = set()
         self._loaded: set[str] = set()
         self._lock = threading.RLock()
         self.version = 0  # grows with every rule, so that nobody keeps a price made with an older set
@@ -57,14 +59,20 @@ class Rules:
     def _load(self, word: str) -> None:
         if word in self._loaded:
             return
-        with self._lock:
-            self._loaded.add(word)
+        with self._lock:  # other threads wait until all rules are there; this one may come again while it loads them
+            if word in self._loading:
+                return
+            self._loading.add(word)
             if word.isidentifier() and importlib.util.find_spec(f"{self._package}.{word}"):
                 module = importlib.import_module(f"{self._package}.{word}")
                 for child in pkgutil.iter_modules(getattr(module, "__path__", ())):
                     importlib.import_module(f"{module.__name__}.{child.name}")
             for point in entry_points(group=self._group, name=word):
-                point.load()
+                try:
+                    point.load()
+                except Exception as error:  # a broken plug-in costs its own rules, not the user's run
+                    warnings.warn(f"bitwatt: the rules of {point.value} could not be loaded: {error}", stacklevel=2)
+            self._loaded.add(word)
 
 
 RULES = Rules("bitwatt.rules", "bitwatt.rules")

@@ -80,10 +80,8 @@ def _seen(run: Run | None, entries: list[Entry]) -> list[str]:
     shapes: dict[str, list[Entry]] = {}
     for entry in entries:
         shapes.setdefault(str(entry.op).partition("(")[2].removesuffix(")"), []).append(entry)
-    lines = [
-        "",
-        f"in run {run.id} ({run.name}): {calls:,} {_s('call', calls)}, {len(shapes):,} distinct {_s('shape', len(shapes))}",
-    ]
+    seen = f"{calls:,} {_s('call', calls)}, {len(shapes):,} distinct {_s('shape', len(shapes))}"
+    lines = ["", f"in run {run.id} ({run.name}): {seen}"]
     if all(entry.work is None for entry in entries):
         return lines
 

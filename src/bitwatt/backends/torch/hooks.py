@@ -92,7 +92,7 @@ class ModuleHooks:
                 if torch.is_grad_enabled():
                     state.trail.mark(_sequence(), state.top.scope)
                 break
-        if len(state.stack) == 1 and not state.forward_done:  # else its loss and backward are still to come
+        if len(state.stack) == 1:
             self.watch.part(state)
 
 
