@@ -26,7 +26,7 @@ tools? And does its model of what a processor **executes** agree with instrument
 ## What a training step needs
 
 Each program is one training step, given to every tool as its documentation shows, in a process of its own. The truth
-is the closed form of its matrix products and convolutions ([workloads.py](../benchmarks/accuracy/workloads.py)), with
+is the closed form of its matrix products and convolutions (`benchmarks/accuracy/workloads.py`), with
 2 FLOPs for a multiply-accumulate. Masks are not discounted; a gradient that nothing asks for is not counted; what a
 checkpoint runs again is; what a kernel computes twice for its own reasons counts once. oneDNN's LSTM always computes
 the gradient of its input, so it is counted there.
@@ -163,13 +163,13 @@ for one phase of one program.
 ### AVX2
 
 Counted by fpcount, a valgrind tool that counts the lanes of every floating-point instruction
-([executed_avx2.py](../benchmarks/accuracy/executed_avx2.py)); the counts are kept in
-[torch_executed_avx2.jsonl](../tests/data/torch_executed_avx2.jsonl).
+(`benchmarks/accuracy/executed_avx2.py`); the counts are kept in
+`tests/data/torch_executed_avx2.jsonl`.
 """
 
 COUNTED_ON_GPU = """\
-Counted by Nsight Compute ([executed_sm90.py](../benchmarks/accuracy/executed_sm90.py)); the counts are kept in
-[torch_executed_sm90.jsonl](../tests/data/torch_executed_sm90.jsonl). Most of the model's constants were derived from
+Counted by Nsight Compute (`benchmarks/accuracy/executed_sm90.py`); the counts are kept in
+`tests/data/torch_executed_sm90.jsonl`. Most of the model's constants were derived from
 these readings, so the tables say how well it fits them; the rows "step" are networks that were read independently.
 """
 

@@ -21,15 +21,15 @@ _OTHER_LOSSES = {
 }  # fmt: skip
 
 #: By identity, since hashing a code object reads all of it; the code is kept so that no other takes its place.
-_kinds: dict[int, tuple[str, CodeType]] = {}
+kinds: dict[int, tuple[str, CodeType]] = {}
 _steps: dict[CodeType, bool] = {}
 
 
 def kind_of(code: CodeType) -> str:
     """INSIDE, LOSS, ... for library code; for the user's functions a label such as `train_step` or `train.py`."""
-    known = _kinds.get(id(code))
+    known = kinds.get(id(code))
     if known is None:
-        known = _kinds[id(code)] = (_classify(code), code)
+        known = kinds[id(code)] = (_classify(code), code)
     return known[0]
 
 

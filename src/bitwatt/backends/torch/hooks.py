@@ -50,8 +50,10 @@ class ModuleHooks:
         if not self.watch.on:
             return
         state = self.watch.states.here
-        self.watch.join(state)
-        _drop_stale_optimizers(state)
+        if state.mode is None:
+            self.watch.join(state)
+        if type(state.top.module) is _Step:
+            _drop_stale_optimizers(state)
         task = graph_task()
         frame = state.top if isinstance(state.top.module, nn.Module) and state.top.task == task else None
         scope = self.watch.scopes.child(state.stack, module) if frame is not None or task < 0 else None
@@ -86,12 +88,13 @@ class ModuleHooks:
 
     def leave(self, module: nn.Module, _: Any, __: Any) -> None:
         state = self.watch.states.here
-        for frame in reversed(state.stack):
-            if frame.module is module:
-                state.pop(frame)
-                if torch.is_grad_enabled():
-                    state.trail.mark(_sequence(), state.top.scope)
-                break
+        frame = state.top
+        if frame.module is not module:  # an exception left frames behind, or this call began before the session
+            frame = next((f for f in reversed(state.stack) if f.module is module), None)  # type: ignore[assignment]
+        if frame is not None:
+            state.pop(frame)
+            if torch.is_grad_enabled():
+                state.trail.mark(_sequence(), state.top.scope)
         if len(state.stack) == 1:
             self.watch.part(state)
 

@@ -38,6 +38,7 @@ _getframe = sys._getframe
 _autograd_node = torch._C._current_autograd_node
 _sequence = torch.autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
+_code_kinds = code.kinds
 
 #: What the mode does with an op, decided once per op.
 _VIEW, _IN_PLACE, _PLAIN, _COMPOSITE, _HIGHER = range(5)
@@ -83,11 +84,12 @@ class CountingMode(TorchDispatchMode):
             finally:
                 _pop_mode()
         out = func(*args, **kwargs) if kwargs else func(*args)
-        if self.watch.on and (self.watch.fakes or type(out) is not FakeTensor):
+        watch = self.watch
+        if watch.on and (watch.fakes or type(out) is not FakeTensor):
             try:
                 self.record(plan, args, kwargs, out)
             except Exception as error:  # the user's program comes first: the op is reported as not recorded
-                self.watch.failed(func, error)
+                watch.failed(func, error)
         return out
 
     @staticmethod
@@ -96,12 +98,12 @@ class CountingMode(TorchDispatchMode):
 
     def record(self, plan: Plan, args: Any, kwargs: Any, out: Any) -> None:
         counts = self._counts(args)
-        if plan.kind is _VIEW:
+        kind = plan.kind
+        if kind is _VIEW:
             key: Any = plan
         else:
             named = tuple([(name, key_of(kwargs[name])) for name in kwargs]) if kwargs else ()
-            result = None if plan.kind is _IN_PLACE else key_of(out)
-            key = (plan, tuple([key_of(arg) for arg in args]), named, result)
+            key = (plan, tuple(map(key_of, args)), named, None if kind is _IN_PLACE else key_of(out))
         cell = counts.get(key)
         if cell is None:
             counts[key] = [1]
@@ -119,10 +121,13 @@ class CountingMode(TorchDispatchMode):
         task = graph_task()
         if task != frame.task:
             return self._backward(state, task, args)
-        if frame is state.bottom or (frame.phase == "optimizer" and _grad_enabled()):  # the closure of a step
+        phase = frame.phase
+        if phase == "forward":
+            known = _code_kinds.get(id(_getframe(3).f_code))
+            if (known[0] if known else code.kind_of(_getframe(3).f_code)) is code.LOSS:
+                return self._loss_inside(state, frame)
+        elif frame is state.bottom or (phase == "optimizer" and _grad_enabled()):  # the closure of a step
             return self._outside(state, args)
-        if frame.phase == "forward" and code.kind_of(_getframe(3).f_code) is code.LOSS:
-            return self._loss_inside(state, frame)
         context = CONTEXT.get()
         if context is frame.context or context is None:
             return frame.counts

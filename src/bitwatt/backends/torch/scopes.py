@@ -30,6 +30,10 @@ class Scopes:
     def __init__(self) -> None:
         self.roots: list[_Root] = []
         self._names: weakref.WeakKeyDictionary[nn.Module, dict[int, str | None]] = weakref.WeakKeyDictionary()
+        #: Module -> its own scope -> the scopes of modules it calls: one module may be called through several paths.
+        self._below: weakref.WeakKeyDictionary[nn.Module, dict[str, dict[int, str | None]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._roots: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
         self._models: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
         self._known: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
@@ -58,11 +62,14 @@ class Scopes:
         caller = None
         for frame in reversed(frames):
             if isinstance(frame.module, nn.Module):
-                if frame.names is None or id(module) not in frame.names:
-                    frame.names = self._names_in(frame.module, module)
-                name = frame.names[id(module)]
-                if name is not None:
-                    return _join(frame.scope, name)
+                if frame.below is None:
+                    frame.below = self._below.setdefault(frame.module, {}).setdefault(frame.scope, {})
+                scope = frame.below.get(id(module), "")
+                if scope == "":
+                    name = self._names_in(frame.module, module)[id(module)]
+                    scope = frame.below[id(module)] = None if name is None else _join(frame.scope, name)
+                if scope is not None:
+                    return scope
                 caller = caller or frame
         return _join(caller.scope, type(module).__name__) if caller else None
 

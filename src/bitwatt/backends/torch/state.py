@@ -28,13 +28,22 @@ Place = tuple[Context, tuple[str, ...], str, str]
 class Frame:
     """One entry of a thread's stack. `task` is the autograd graph task it runs in, -1 outside backward."""
 
-    __slots__ = ("base", "context", "counts", "module", "names", "phase", "scope", "task")
+    __slots__ = ("base", "below", "context", "counts", "module", "phase", "scope", "task")
 
-    def __init__(self, phase: str, scope: str, task: int, context: Context | None, counts: Counts, module: Any) -> None:
+    def __init__(
+        self,
+        phase: str,
+        scope: str,
+        task: int = -1,
+        context: Context | None = None,
+        counts: Counts | None = None,
+        module: Any = None,
+        base: tuple[str, ...] = (),
+    ) -> None:
         self.phase, self.scope, self.task, self.module = phase, scope, task, module
-        self.context, self.counts = context, counts
-        self.names: dict[int, str | None] | None = None  # of the modules below this one, once one of them is called
-        self.base = context.phases if context is not None else ()
+        self.context, self.base = context, base
+        self.counts: Counts = counts if counts is not None else {}
+        self.below: dict[int, str | None] | None = None  # scopes of the modules it calls, once it calls one
 
 
 class ThreadState:
@@ -45,7 +54,7 @@ class ThreadState:
         self.counts: dict[Place, Counts] = {}
         self.pending: dict[Place, Counts] = {}
         self.seconds: dict[tuple[Context, tuple[str, ...], str], float] = {}
-        self.bottom = Frame(BEFORE, "", -1, None, {}, None)
+        self.bottom = Frame(BEFORE, "")
         self.stack: list[Frame] = [self.bottom]
         self.top = self.bottom
         self.trail = Trail()
@@ -71,13 +80,11 @@ class ThreadState:
             context = current()
         if phase != self.top.phase:
             self.clock()
-        frame = Frame(phase, scope, graph_task(), context, {}, module)
-        if base is not None:
-            frame.base = base
-        if context is not None:
-            frame.counts = self.counts_at((context, frame.base, phase, scope))
+        if base is None:
+            base = context.phases if context is not None else ()
+        counts = self.counts_at((context, base, phase, scope)) if context is not None else {}
+        self.top = frame = Frame(phase, scope, graph_task(), context, counts, module, base)
         self.stack.append(frame)
-        self.top = frame
         return frame
 
     def pop(self, frame: Frame) -> None:
