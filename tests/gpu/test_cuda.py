@@ -156,7 +156,7 @@ def test_flex_attention_forward_and_backward() -> None:
 
 
 def test_a_triton_kernel_launched_by_hand_is_named_and_takes_a_rule() -> None:
-    from gpu.kernels import add
+    from gpu.triton_kernels import add
 
     x = torch.randn(1000, device="cuda")
     run = measured(lambda: add(x, x))
