@@ -86,6 +86,8 @@ def namespace(device: str = "cpu") -> dict[str, Any]:
         return module.to(device)
 
     def tf32(allow: bool = True) -> None:
+        if device != "cuda":
+            return
         torch.backends.cuda.matmul.allow_tf32 = allow
         torch.backends.cudnn.allow_tf32 = allow
 

@@ -15,6 +15,7 @@ class Token:
 
     name: str = ""
     parent: Token | None = None  # the session in which it was opened
+    fakes: bool = False  # an estimate: fake tensors are what it counts
     open: bool = True
 
 
@@ -41,6 +42,15 @@ class _Sessions:
 CONTEXT: ContextVar[Context | None] = ContextVar("bitwatt_context", default=None)
 _sessions = _Sessions()
 
+
+def forget_all() -> None:
+    """In a forked child: the sessions are the parent's."""
+    for context in _sessions.contexts:
+        context.token.open = False
+    _sessions.contexts.clear()
+    CONTEXT.set(None)
+
+
 #: Left behind by a session that has closed: the code after it is not part of the sessions of other threads.
 NOBODY = Context(Token("nobody", open=False))
 
@@ -55,10 +65,10 @@ def current() -> Context | None:
 
 
 @contextmanager
-def opened(name: str) -> Iterator[Context]:
+def opened(name: str, *, fakes: bool = False) -> Iterator[Context]:
     """A new session's context, current inside the block."""
     outer = CONTEXT.get()
-    context = Context(Token(name, outer.token if outer and outer.token.open else None))
+    context = Context(Token(name, outer.token if outer and outer.token.open else None, fakes))
     CONTEXT.set(context)
     _sessions.contexts.append(context)
     try:
@@ -77,11 +87,14 @@ def phase(name: str) -> Iterator[None]:
     if context is None:
         yield
         return
-    reset = CONTEXT.set(Context(context.token, (*context.phases, name)))
+    before = CONTEXT.get()
+    inside = Context(context.token, (*context.phases, name))
+    CONTEXT.set(inside)
     try:
         yield
     finally:
-        CONTEXT.reset(reset)
+        if CONTEXT.get() is inside:  # a generator may be closed where another context is current
+            CONTEXT.set(before)
 
 
 def phase_path(found: str, base: tuple[str, ...], now: tuple[str, ...]) -> str:

@@ -15,7 +15,8 @@ def estimate(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Run:
     from bitwatt.session import measure
 
     name = getattr(fn, "__name__", type(fn).__name__)
-    with run_on_fakes(fn, args, kwargs) as call, measure(name, keep=False, command=f"estimate({name})") as session:
+    measured = measure(name, keep=False, command=f"estimate({name})", fakes=True)
+    with run_on_fakes(fn, args, kwargs) as call, measured as session:
         call()
     run: Run = session.run
     return run

@@ -63,8 +63,17 @@ class _Watchers:
         return [watch.collect(token) for watch in self.watches]
 
     def forget(self) -> None:
-        for watch in self.watches:
+        """In a forked child: the parent reports, and sessions opened here are new ones."""
+        for stop in self.listening:
+            stop()
+        while self.watches:
+            watch = self.watches.pop()
             watch.forget()
+            watch.stop()
+        self.sessions = 0
+        self.lock = threading.RLock()
+        _open.clear()
+        context.forget_all()
 
     def _starter(self, framework: str) -> Callable[[], None]:
         def start() -> None:
@@ -81,18 +90,18 @@ class _Watchers:
         return start
 
 
+_open: dict[context.Token, Session] = {}
 _watchers = _Watchers()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_watchers.forget)
 
 
-_open: dict[context.Token, Session] = {}
-
-
 class Session:
     """A measurement under way. `run` is there once it has ended, also by an exception; `path` if it was kept."""
 
-    def __init__(self, name: str, *, keep: bool, root: Path | None, strict: bool, command: str) -> None:
+    def __init__(
+        self, name: str, *, keep: bool, root: Path | None, strict: bool, command: str, fakes: bool = False
+    ) -> None:
         self.name, self.strict, self.command = name, strict, command
         self.run: Run | None = None
         self.path: Path | None = None
@@ -101,7 +110,7 @@ class Session:
         self._outer = _open.get(outer.token) if (outer := context.CONTEXT.get()) else None
         self._phases = outer.phases if outer else ()
         self._inner: list[Ledger] = []
-        self._context: AbstractContextManager[context.Context] = context.opened(name)
+        self._context: AbstractContextManager[context.Context] = context.opened(name, fakes=fakes)
         _watchers.open()
         self._token = self._context.__enter__().token
         _open[self._token] = self
@@ -123,7 +132,7 @@ class Session:
             self._context.__exit__(None, None, None)
             _watchers.close()
         self.run = self._finished(harvests, notes, seconds, error)
-        if self._outer is not None:  # what a session inside another one counted is part of both
+        if self._outer is not None and not self._token.fakes:  # what a session inside another one counted is part of both
             ledger = self.run.ledger
             self._outer._inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
         if self._keep:
@@ -173,15 +182,14 @@ class Measure:
 
     def __init__(self, name: str | None, options: dict[str, Any]) -> None:
         self._name, self._options = name, options
-        self._session: Session | None = None
+        self._sessions: list[Session] = []
 
     def __enter__(self) -> Session:
-        self._session = Session(self._name or "run", **self._options)
-        return self._session
+        self._sessions.append(Session(self._name or "run", **self._options))
+        return self._sessions[-1]
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
-        assert self._session is not None
-        self._session.close(error)
+        self._sessions.pop().close(error)
 
     async def __aenter__(self) -> Session:
         return self.__enter__()
@@ -196,7 +204,22 @@ class Measure:
         def again() -> Measure:
             return Measure(name, self._options)
 
-        if inspect.iscoroutinefunction(function):
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def measured(*args: Any, **kwargs: Any) -> Any:
+                with again() as measured.session:  # type: ignore[attr-defined]
+                    async for item in function(*args, **kwargs):
+                        yield item
+
+        elif inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def measured(*args: Any, **kwargs: Any) -> Any:
+                with again() as measured.session:  # type: ignore[attr-defined]
+                    yield from function(*args, **kwargs)
+
+        elif inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def measured(*args: Any, **kwargs: Any) -> Any:
@@ -220,17 +243,20 @@ def measure(
     store: str | Path | None = None,
     strict: bool = False,
     command: str | None = None,
+    fakes: bool = False,
 ) -> Any:
     """Count what runs inside: `with measure("resnet18") as session: ...`, or as a decorator.
 
     `keep` writes the run to the store (by default .bitwatt/ beside the project); `strict` raises at the end if an op
-    was called that no rule covers.
+    was called that no rule covers. `fakes` is for estimate(): it counts fake tensors, which otherwise are torch working
+    out shapes.
     """
     options = {
         "keep": keep,
         "root": Path(store) if store is not None else None,
         "strict": strict,
         "command": " ".join(sys.argv) if command is None else command,
+        "fakes": fakes,
     }
     if callable(name):
         return Measure(None, options)(name)

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import (
     FakeTensorMode,
     unset_fake_temporarily,
 )
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from bitwatt.errors import EstimateError
 
@@ -85,11 +85,6 @@ def _lenient() -> Iterator[None]:
 
 def _take_over(tensor: Any, other: Any) -> None:
     tensor.data = other.data
-
-
-def estimating() -> bool:
-    """Whether the running code is under a fake mode."""
-    return any(isinstance(mode, FakeTensorMode) for mode in _get_current_dispatch_mode_stack())
 
 
 @contextmanager

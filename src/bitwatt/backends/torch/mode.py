@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
 from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
     _get_current_dispatch_mode_stack,
@@ -71,6 +72,8 @@ class CountingMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for subclass in types:
+            if subclass is FunctionalTensor:  # torch is tracing; its mode lies below and takes the op from here
+                return func(*args, **(kwargs or {}))
             if _is_foreign(subclass):
                 return NotImplemented  # a wrapper subclass: let it unfold into the plain ops it runs
         plan = _plans.get(id(func)) or self.plan(func)  # hashing the op itself would run Python code
@@ -85,7 +88,7 @@ class CountingMode(TorchDispatchMode):
                 _pop_mode()
         out = func(*args, **kwargs) if kwargs else func(*args)
         watch = self.watch
-        if watch.on and (watch.fakes or type(out) is not FakeTensor):
+        if watch.on and (type(out) is not FakeTensor or _estimating()):
             try:
                 self.record(plan, args, kwargs, out)
             except Exception as error:  # the user's program comes first: the op is reported as not recorded
@@ -190,6 +193,12 @@ class CountingMode(TorchDispatchMode):
         if seq == _NO_SEQUENCE:
             return self.watch.scopes.owner(getattr(node, "variable", None)) or ""
         return self.watch.scope_at(seq, launch.state if launch else state)
+
+
+def _estimating() -> bool:
+    """Whether fake tensors are what is to be counted; else torch is working out shapes."""
+    context = current()
+    return context is not None and context.token.fakes
 
 
 def _needs_grad(args: Any) -> bool:

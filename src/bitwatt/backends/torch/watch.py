@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.torch import compiling, dataloader, fake, higher_order, hooks, threads, triton
+from bitwatt.backends.torch import compiling, dataloader, higher_order, hooks, threads, triton
 from bitwatt.backends.torch.encode import decode, name_of
 from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
 from bitwatt.backends.torch.scopes import Scopes
@@ -31,7 +31,6 @@ class TorchWatch:
 
     def __init__(self) -> None:
         self.on = True
-        self.fakes = fake.estimating()  # else fake tensors are torch working out shapes, not work
         self.everyone: list[ThreadState] = []
         self.states = States(self.everyone)
         self.scopes = Scopes()
@@ -61,6 +60,8 @@ class TorchWatch:
     def forget(self) -> None:
         """In a forked child: the parent reports, this process only must not disturb."""
         self.on = False
+        if (mode := mode_here(self)) is not None:
+            _leave(mode)
 
     # -- threads: a dispatch mode is entered on each
 
