@@ -58,8 +58,9 @@ def measured_cell(shell: Any, line: str, cell: str) -> None:
     options = _options(line)
     with measure(options.name, keep=options.keep, strict=options.strict, command="%%bitwatt") as session:
         result = shell.run_cell(cell)
-        if result.error_in_exec is not None and sys.exc_info()[0] is None:
-            session.close(result.error_in_exec)  # the shell has shown it already; the run should know
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None and sys.exc_info()[0] is None:
+            session.close(error)  # the shell has shown it already; the run should know
     if session.run is not None:
         shell.user_ns[options.variable] = session.run
         display(HtmlReport(session.run, by=options.by, cost_model=options.cost_model))

@@ -105,7 +105,7 @@ class Session:
         self.name, self.strict, self.command = name, strict, command
         self.run: Run | None = None
         self.path: Path | None = None
-        self._keep, self._root = keep, root
+        self._keep, self._root = keep, (root or store.FOLDER).absolute()  # the program may change its folder
         self._process = os.getpid()
         self._outer = _open.get(outer.token) if (outer := context.CONTEXT.get()) else None
         self._phases = outer.phases if outer else ()
@@ -132,7 +132,8 @@ class Session:
             self._context.__exit__(None, None, None)
             _watchers.close()
         self.run = self._finished(harvests, notes, seconds, error)
-        if self._outer is not None and not self._token.fakes:  # what a session inside another one counted is part of both
+        # What a session inside another one counted is part of both; an estimate computed nothing.
+        if self._outer is not None and not self._token.fakes:
             ledger = self.run.ledger
             self._outer._inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
         if self._keep:
@@ -165,6 +166,12 @@ class Session:
             status=_status(error),
             notes=tuple(notes),
         )
+
+    def __repr__(self) -> str:
+        return f"<session {self.name!r}: {'under way' if self.run is None else self.run.status}>"
+
+    def _repr_html_(self) -> str:
+        return self.run._repr_html_() if self.run is not None else f"<p>{self.name}: under way</p>"
 
 
 def _status(error: BaseException | None) -> str:

@@ -160,7 +160,10 @@ def test_workers_that_outlive_the_session_do_not_disturb() -> None:
     loader = DataLoader(Products(), batch_size=4, num_workers=1, persistent_workers=True)
     run = measured(lambda: [x.sum() for x, _ in loader])
     assert macs(run)["preprocess"] == 16 * 64
+    assert run.notes == ()
     assert len(list(loader)) == 4
+    later = measured(lambda: list(loader))
+    assert "before this session" in later.notes[0]
 
 
 def test_a_thread_that_only_waits_takes_no_time_of_any_phase() -> None:

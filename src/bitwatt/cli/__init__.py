@@ -48,7 +48,8 @@ def main(argv: list[str] | None = None) -> int:
     args.program = program
     try:
         status: int = args.main(args)
-        sys.stdout.flush()
+        if args.verb != "run":  # there it is the script's own
+            sys.stdout.flush()
         return status
     except BitwattError as error:
         print(f"bitwatt: {error}", file=sys.stderr)

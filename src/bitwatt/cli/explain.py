@@ -8,6 +8,7 @@ import inspect
 import os
 import sys
 import textwrap
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 from bitwatt.cli.options import add_store_option
@@ -31,8 +32,9 @@ def main(args: argparse.Namespace) -> int:
     from bitwatt.reports.text import fitting
 
     run = _run(args)
-    entries = _entries(run, args.name)
     models = cost_models()
+    args.name = _as_recorded(args.name, models)
+    entries = _entries(run, args.name)
     rule = RULES.find(args.name)
     if args.name in models:
         model = models[args.name]
@@ -47,6 +49,19 @@ def main(args: argparse.Namespace) -> int:
         raise UnknownNameError(f"neither an op with a rule nor a cost model is called {args.name!r}; {hint}")
     print(fitting("\n".join(lines), sys.stdout.encoding))
     return 0
+
+
+def _as_recorded(name: str, models: Container[str]) -> str:
+    """`aten::mm`, `aten.mm.default`, `mm` and `FLOPS` are what people have at hand for aten.mm and flops."""
+    from bitwatt.registry import RULES
+
+    if name.lower() in models:
+        return name.lower()
+    name = name.replace("::", ".")
+    for candidate in (name, name.rpartition(".")[0], f"aten.{name}"):
+        if candidate and RULES.find(candidate) is not None:
+            return candidate
+    return name
 
 
 def _rule(name: str, rule: Rule | None, entries: list[Entry]) -> list[str]:

@@ -26,7 +26,7 @@ def main(args: argparse.Namespace) -> int:
             format_duration(header.seconds),
             "" if flops is None else format_count(flops, "FLOP"),
             f"{missing} missing" if missing else "",
-            header.status if header.status != "ok" else "",
+            " ".join(header.status.split())[:80] if header.status != "ok" else "",
         )
 
     kept, damaged = headers(args.store)

@@ -4,7 +4,7 @@
   bitwatt run --name baseline -m my.package --config small
 
 bitwatt's options stand before the script; everything after it belongs to the script. The run is kept in .bitwatt/ and
-a report is printed to stderr when the program ends, however it ends.
+a report is printed to stderr when the program ends, also by an exception, an exit code or Ctrl-C.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Closing:
     """Ends the measurement as the process ends: keeps the run and prints the report. Only in the process that began."""
 
     def __init__(self, args: argparse.Namespace, measured: Any) -> None:
-        self.args, self.measured, self.process = args, measured, os.getpid()
+        self.args, self.measured, self.process, self.folder = args, measured, os.getpid(), os.getcwd()
         self.error: BaseException | None = None
         self.session = measured.__enter__()
 
@@ -115,7 +115,8 @@ class _Closing:
         if self.session.path is None:
             return ""
         options = f" --store {shlex.quote(str(self.args.store))}" if self.args.store else ""
-        return f"kept in {self.session.path}; show it again with: bitwatt report{options} {self.session.run.id}\n"
+        path = os.path.relpath(self.session.path, self.folder)  # where the user is, wherever the program went
+        return f"kept in {path}; show it again with: bitwatt report{options} {self.session.run.id}\n"
 
 
 def _execute(program: list[str], code: types.CodeType | None) -> None:

@@ -14,9 +14,9 @@ FORMAT, VERSION = "bitwatt.report", 1
 def render(view: View, *, by: str | None = None, width: int | None = None, color: bool = False) -> str:
     """`by` leaves only that table in."""
     parts = {
-        "phase": ("phases", [_line(line, "phase") for line in view.phases]),
-        "scope": ("scopes", [_line(line, "scope") | _layer(view, line.name) for line in view.scopes]),
-        "op": ("ops", [_line(line, "op") | {"family": line.about or None} for line in view.ops]),
+        "phase": ("phases", [_line(view, line, "phase") for line in view.phases]),
+        "scope": ("scopes", [_line(view, line, "scope") | _layer(view, line.name) for line in view.scopes]),
+        "op": ("ops", [_line(view, line, "op") | {"family": line.about or None} for line in view.ops]),
         "precision": ("precisions", [{"precision": name, view.model.name: n} for name, n in view.precisions]),
     }
     run = view.run
@@ -39,7 +39,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
         },
         "coverage": asdict(view.coverage),
         "missing": [asdict(gap) for gap in view.missing],
-        "totals": {key: value for key, value in _line(view.total, "name").items() if key != "name"},
+        "totals": {key: value for key, value in _line(view, view.total, "name").items() if key != "name"},
         **{name: lines for key, (name, lines) in parts.items() if by in (None, key)},
         "fingerprint": asdict(view.fingerprint),
         "machine": dict(run.machine.facts),
@@ -47,7 +47,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     return json.dumps(document, indent=2) + "\n"
 
 
-def _line(line: Line, kind: str) -> dict[str, Any]:
+def _line(view: View, line: Line, kind: str) -> dict[str, Any]:
     return {
         kind: line.name,
         "calls": line.calls,
@@ -55,6 +55,7 @@ def _line(line: Line, kind: str) -> dict[str, Any]:
         "bytes_read": line.bytes_read,
         "bytes_written": line.bytes_written,
         "intensity_flop_per_byte": line.intensity,
+        "share": view.share(line),
         "text_steps": line.text_steps,
         **({"by_phase": dict(line.by_phase)} if kind in ("scope", "op") else {"seconds": line.seconds}),
     }

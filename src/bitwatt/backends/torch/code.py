@@ -45,7 +45,7 @@ def _classify(code: CodeType) -> str:
             return SCALER
         if inner == "utils/checkpoint.py" and name in ("unpack_hook", "recompute_fn", "backward"):
             return RECOMPUTE
-        if inner == "utils/checkpoint.py" and name == "forward":
+        if (inner, name) in (("utils/checkpoint.py", "forward"), ("autograd/function.py", "apply")):
             return CHECKPOINT
         if inner == "autograd/__init__.py":
             return SEED
@@ -94,7 +94,8 @@ def optimizer_above(frame: FrameType | None, depth: int = 12) -> str:
 
 
 def checkpointed(frame: FrameType | None, depth: int = 12) -> bool:
-    """Whether a reentrant checkpoint runs the code: it switches gradients off though backward will need them."""
+    """Whether a reentrant checkpoint or another autograd function runs the code: gradients are off in its forward
+    though backward will come."""
     while frame is not None and depth:
         if kind_of(frame.f_code) is CHECKPOINT:
             return True

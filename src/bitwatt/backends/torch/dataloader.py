@@ -61,6 +61,9 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
     def watched_next(self: Any) -> Any:
         if not watch.on:
             return original_next(self)
+        context = current()
+        if getattr(self, "_workers", None) and context is not None and _started_in(self) is not context.token:
+            watch.notes[_UNSEEN] = None
         state = watch.states.here
         frame = state.push("preprocess", "DataLoader")
         try:
@@ -71,6 +74,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
     def watched_iter(self: Any, loader: Any) -> None:
         context = current()
         if watch.on and context is not None:
+            self._bitwatt_token = context.token
             _utils.worker._worker_loop = functools.partial(worker_loop, str(watch.spool.path(context.token)))
         try:
             original_iter(self, loader)
@@ -87,6 +91,13 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
             watch.spool.close()
 
     return [restore]
+
+
+_UNSEEN = "DataLoader workers that were started before this session are not counted; make the loader's iterator inside"
+
+
+def _started_in(iterator: Any) -> Token | None:
+    return getattr(iterator, "_bitwatt_token", None)
 
 
 def worker_loop(spool: str, *args: Any) -> None:

@@ -47,8 +47,14 @@ class ModuleHooks:
         self.watch = watch
 
     def enter(self, module: nn.Module, _: Any) -> None:
-        if not self.watch.on:
-            return
+        if self.watch.on:
+            try:
+                self._enter(module)
+            except Exception as error:  # the user's module runs whatever we make of it
+                self.watch.failed(type(module).__name__, error)
+                self.watch.states.here.push("other", type(module).__name__, module)
+
+    def _enter(self, module: nn.Module) -> None:
         state = self.watch.states.here
         if state.mode is None:
             self.watch.join(state)
@@ -75,6 +81,8 @@ class ModuleHooks:
             return self._modest_phase(state, module)
         if not torch.is_grad_enabled() and not code.checkpointed(sys._getframe(2)):
             return "inference"
+        if module.training:  # an evaluation before it, without no_grad, is over
+            state.resolve({FORWARD: "inference"})
         state.enter_forward()
         return "forward" if module.training else FORWARD
 
@@ -86,17 +94,35 @@ class ModuleHooks:
             return "other"
         return LOSS if is_loss(module) else AFTER if state.forward_done else BEFORE
 
-    def leave(self, module: nn.Module, _: Any, __: Any) -> None:
+    def leave(self, module: nn.Module, _: Any, output: Any) -> None:
+        try:
+            self._leave(module, output)
+        except Exception as error:
+            self.watch.failed(type(module).__name__, error)
+
+    def _leave(self, module: nn.Module, output: Any) -> None:
         state = self.watch.states.here
         frame = state.top
         if frame.module is not module:  # an exception left frames behind, or this call began before the session
             frame = next((f for f in reversed(state.stack) if f.module is module), None)  # type: ignore[assignment]
         if frame is not None:
             state.pop(frame)
+            if frame.phase == FORWARD and state.top.phase != FORWARD and not _any_needs_grad(output):
+                state.resolve({FORWARD: "inference"})  # nothing can come back to it
             if torch.is_grad_enabled():
                 state.trail.mark(_sequence(), state.top.scope)
         if len(state.stack) == 1:
             self.watch.part(state)
+
+
+def _any_needs_grad(output: Any) -> bool:
+    if isinstance(output, torch.Tensor):
+        return bool(output.requires_grad)
+    if isinstance(output, dict):
+        output = output.values()
+    elif not isinstance(output, (list, tuple)):
+        return True  # an object of the user's: it may hold anything
+    return any(_any_needs_grad(item) for item in output)
 
 
 class OptimizerHooks:

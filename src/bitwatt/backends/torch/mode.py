@@ -100,7 +100,7 @@ class CountingMode(TorchDispatchMode):
         return _plans.setdefault(id(func), Plan(func))
 
     def record(self, plan: Plan, args: Any, kwargs: Any, out: Any) -> None:
-        counts = self._counts(args)
+        counts = self._counts(args, out)
         kind = plan.kind
         if kind is _VIEW:
             key: Any = plan
@@ -115,9 +115,9 @@ class CountingMode(TorchDispatchMode):
 
     def record_op(self, op: Op) -> None:
         """Count a call that passed no dispatcher."""
-        self._counts(()).setdefault(op, [0])[0] += 1
+        self._counts((), None).setdefault(op, [0])[0] += 1
 
-    def _counts(self, args: Any) -> Counts:
+    def _counts(self, args: Any, out: Any) -> Counts:
         """Where the running op is counted. Called two frames below the code that called it."""
         state = self.watch.states.here  # not the thread that entered the mode: autograd carries it to its own threads
         frame = state.top
@@ -130,13 +130,13 @@ class CountingMode(TorchDispatchMode):
             if (known[0] if known else code.kind_of(_getframe(3).f_code)) is code.LOSS:
                 return self._loss_inside(state, frame)
         elif frame is state.bottom or (phase == "optimizer" and _grad_enabled()):  # the closure of a step
-            return self._outside(state, args)
+            return self._outside(state, args, out)
         context = CONTEXT.get()
         if context is frame.context or context is None:
             return frame.counts
         return _elsewhere(state, frame)
 
-    def _outside(self, state: ThreadState, args: Any) -> Counts:
+    def _outside(self, state: ThreadState, args: Any, out: Any) -> Counts:
         """An op that no module, optimizer or loader is running."""
         context = current()
         if context is None:
@@ -156,8 +156,8 @@ class CountingMode(TorchDispatchMode):
                 state.trail.mark(_sequence() - 1, scope)
             if found is code.LOSS:
                 phase = LOSS
-            elif state.forward_done:
-                phase = AFTER
+            elif state.forward_done:  # what autograd does not follow is a metric, or prepares targets
+                phase = AFTER if graph and _is_followed(out) else "other"
             else:
                 phase = BEFORE_GRAPH if graph else BEFORE
         return state.counts_at((context, context.phases, phase, scope))
@@ -193,6 +193,11 @@ class CountingMode(TorchDispatchMode):
         if seq == _NO_SEQUENCE:
             return self.watch.scopes.owner(getattr(node, "variable", None)) or ""
         return self.watch.scope_at(seq, launch.state if launch else state)
+
+
+def _is_followed(out: Any) -> bool:
+    """Whether autograd can follow what came out: numbers that vary smoothly, not indices or truth values."""
+    return not isinstance(out, torch.Tensor) or out.is_floating_point() or out.is_complex()
 
 
 def _estimating() -> bool:

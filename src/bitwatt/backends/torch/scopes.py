@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import weakref
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
+import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from bitwatt.backends.torch.encode import dtype_name
 from bitwatt.backends.torch.state import Frame
@@ -15,6 +21,23 @@ from bitwatt.records import Layer
 _WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 #: Separates the number of a root model from the path inside it, until the session closes and the names are settled.
 _MARK = "\0"
+
+V = TypeVar("V")
+
+
+class ByIdentity(Generic[V]):
+    """What is known of objects, by identity: they may be unhashable, and another may come to live at the same id."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[object], V]] = {}
+
+    def get(self, key: object) -> V | None:
+        known = self._known.get(id(key))
+        return known[1] if known is not None and known[0]() is key else None
+
+    def put(self, key: object, value: V) -> V:
+        self._known[id(key)] = (weakref.ref(key), value)
+        return value
 
 
 @dataclass(slots=True)
@@ -29,33 +52,34 @@ class Scopes:
 
     def __init__(self) -> None:
         self.roots: list[_Root] = []
-        self._names: weakref.WeakKeyDictionary[nn.Module, dict[int, str | None]] = weakref.WeakKeyDictionary()
+        self._alive: list[int] = []  # roots that a later one may turn out to contain
+        self._models: ByIdentity[bool] = ByIdentity()
+        self._known: ByIdentity[str] = ByIdentity()  # module -> scope, by the first path it was seen at
         #: Module -> its own scope -> the scopes of modules it calls: one module may be called through several paths.
-        self._below: weakref.WeakKeyDictionary[nn.Module, dict[str, dict[int, str | None]]] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._roots: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
-        self._models: weakref.WeakKeyDictionary[nn.Module, bool] = weakref.WeakKeyDictionary()
-        self._known: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        self._below: ByIdentity[dict[str, ByIdentity[tuple[str | None]]]] = ByIdentity()
+        self._names: ByIdentity[ByIdentity[str]] = ByIdentity()
+        self._owners: ByIdentity[str] = ByIdentity()
         self._layers: dict[str, Layer] = {}
-        self._owners: dict[int, str] = {}
+        self._final: dict[str, str] = {}
 
     def is_model(self, module: nn.Module) -> bool:
         """Has parameters, or packed ones as quantised modules do; a loss is none even when it has."""
-        known = self._models.get(module)
-        if known is None:
-            known = self._models[module] = not is_loss(module) and (
-                next(module.parameters(), None) is not None
-                or any(hasattr(m, "_packed_params") or hasattr(m, "qweight") for m in module.modules())
-            )
-        return known
+        if self._models.get(module):
+            return True
+        found = not is_loss(module) and any(
+            child._parameters or "_packed_params" in {*child.__dict__, *child._modules} or "qweight" in child._buffers
+            for child in _modules(module).values()
+        )
+        return self._models.put(module, found)  # one without may get some in its first forward: it is asked again
 
     def root(self, module: nn.Module) -> str:
         """The scope of a module that no other module called."""
-        scope = self._roots.get(module)
-        if scope is None:
-            scope = self._roots[module] = self._new_root(module)
-        return scope
+        return self._known.get(module) or self._new_root(module)
+
+    def within(self, owner: nn.Module, module: nn.Module) -> str | None:
+        """The scope of `module` as a part of `owner`, one of whose methods calls it; None if it is no part."""
+        name = self._name_in(owner, module)
+        return None if name is None else _join(self.root(owner), name)
 
     def child(self, frames: list[Frame], module: nn.Module) -> str | None:
         """The scope of `module` called by the innermost module on the stack; None where no module is on it."""
@@ -63,71 +87,87 @@ class Scopes:
         for frame in reversed(frames):
             if isinstance(frame.module, nn.Module):
                 if frame.below is None:
-                    frame.below = self._below.setdefault(frame.module, {}).setdefault(frame.scope, {})
-                scope = frame.below.get(id(module), "")
-                if scope == "":
-                    name = self._names_in(frame.module, module)[id(module)]
-                    scope = frame.below[id(module)] = None if name is None else _join(frame.scope, name)
-                if scope is not None:
-                    return scope
+                    paths = self._below.get(frame.module) or self._below.put(frame.module, {})
+                    frame.below = paths.setdefault(frame.scope, ByIdentity())
+                known: tuple[str | None] | None = frame.below.get(module)
+                if known is None:
+                    name = self._name_in(frame.module, module)
+                    known = frame.below.put(module, (None if name is None else _join(frame.scope, name),))
+                if known[0] is not None:
+                    return known[0]
                 caller = caller or frame
         return _join(caller.scope, type(module).__name__) if caller else None
 
     def owner(self, parameter: object) -> str | None:
-        return self._owners.get(id(parameter))
+        return self._owners.get(parameter)
 
     def _new_root(self, module: nn.Module) -> str:
-        if module in self._known:
-            return self._known[module]
         index = len(self.roots)
+        scope = self._known.put(module, f"{index}{_MARK}")
         self.roots.append(_Root(_label(module), weakref.ref(module)))
-        for earlier in self.roots[:-1]:
-            inner = earlier.module()
-            if earlier.inside is None and inner is not None:
-                name = self._names_in(module, inner)[id(inner)]
-                earlier.inside = (index, name) if name is not None else None
-        self._describe(index, module)
-        return f"{index}{_MARK}"
+        self._alive = [i for i in self._alive if self.roots[i].module() is not None]
+        for i in self._alive:
+            inner = self.roots[i].module()
+            name = self._name_in(module, inner) if inner is not None else None
+            if name is not None:
+                self.roots[i].inside = (index, name)
+        self._alive = [i for i in self._alive if self.roots[i].inside is None] + [index]
+        with _unseen():
+            self._describe(scope, module)
+        return scope
 
-    def _names_in(self, parent: nn.Module, module: nn.Module) -> dict[int, str | None]:
-        """The paths of all modules below `parent`, None for `module` if it is not among them."""
+    def _name_in(self, parent: nn.Module, module: nn.Module) -> str | None:
         names = self._names.get(parent)
-        if names is None or id(module) not in names:  # first time, or a layer added since
-            names = self._names[parent] = {id(child): _unwrapped(parent, n) for n, child in parent.named_modules()}
-            names.setdefault(id(module), None)
-        return names
+        if names is None or names.get(module) is None:  # first time, or a layer added since
+            names = self._names.put(parent, ByIdentity())
+            for name, child in _modules(parent).items():
+                names.put(child, _unwrapped(parent, name))
+        return names.get(module)
 
-    def _describe(self, index: int, module: nn.Module) -> None:
-        for name, child in module.named_modules():
-            scope = _join(f"{index}{_MARK}", _unwrapped(module, name))
-            self._known.setdefault(child, scope)
-            own = list(child.parameters(recurse=False))
+    def _describe(self, root: str, module: nn.Module) -> None:
+        for name, child in _modules(module).items():
+            scope = _join(root, _unwrapped(module, name))
+            if self._known.get(child) is None:
+                self._known.put(child, scope)
+            own = [p for p in child._parameters.values() if p is not None]
             for parameter in own:
-                self._owners[id(parameter)] = scope
+                self._owners.put(parameter, scope)
             if own or scope not in self._layers:
-                weight = getattr(child, "weight", None)
-                first = weight if any(weight is p for p in own) else own[0] if own else None
+                weight = child._parameters.get("weight")  # never the attribute: a property may compute it
+                first = weight if weight is not None else own[0] if own else None
                 dtype = dtype_name(first.dtype) if first is not None else None
-                self._layers[scope] = Layer(type(child).__name__, dtype, sum(p.numel() for p in own))
+                size = sum(p.numel() for p in own if not is_lazy(p))
+                self._layers[scope] = Layer(type(child).__name__, dtype, size)
 
     def final(self, scope: str) -> str:
         """The name people see. One model: bare paths. Several: each path under its model's class."""
-        number, mark, path = scope.partition(_MARK)
-        if not mark:
+        if _MARK not in scope:
             return scope
+        if not self._final:
+            self._final = self._labels()
+        number, _, path = scope.partition(_MARK)
         index = int(number)
-        while self.roots[index].inside is not None:
-            index, outer = self.roots[index].inside  # type: ignore[misc]
+        while (inside := self.roots[index].inside) is not None:
+            index, outer = inside
             path = _join(outer, path) if outer else path
-        path = path.strip(".")
-        alone = sum(root.inside is None for root in self.roots) == 1
-        label = self._unique_label(index)
-        return (path or label) if alone else _join(label, path)
+        path, label = path.strip("."), self._final[str(index)]
+        return (path or label) if "alone" in self._final else _join(label, path)
 
-    def _unique_label(self, index: int) -> str:
-        label = self.roots[index].label
-        twins = [i for i, root in enumerate(self.roots) if root.label == label and root.inside is None]
-        return label if len(twins) < 2 else f"{label}#{twins.index(index) + 1}"
+    def _labels(self) -> dict[str, str]:
+        """A label for each root that is in no other, numbered where several have the same class."""
+        tops = [i for i, root in enumerate(self.roots) if root.inside is None]
+        twins = Counter(self.roots[i].label for i in tops)
+        seen: Counter[str] = Counter()
+        labels = {"alone": ""} if len(tops) == 1 else {}
+        for i in tops:
+            label = self.roots[i].label
+            seen[label] += 1
+            labels[str(i)] = label if twins[label] == 1 else f"{label}#{seen[label]}"
+        return labels
+
+    def settle(self) -> None:
+        """Names are about to be asked for: those given earlier may have changed with the models seen since."""
+        self._final = {}
 
     def layers(self) -> dict[str, Layer]:
         return {self.final(scope): layer for scope, layer in self._layers.items()}
@@ -145,8 +185,39 @@ def is_loss(module: nn.Module) -> bool:
     return known
 
 
+@contextmanager
+def _unseen() -> Iterator[None]:
+    """Look at tensors without a trace in graphs being traced or in the user's function modes."""
+    tracing = torch._C._get_tracing_state()
+    torch._C._set_tracing_state(None)
+    try:
+        with torch._C.DisableTorchFunction():
+            yield
+    finally:
+        torch._C._set_tracing_state(tracing)
+
+
+def _modules(module: nn.Module) -> dict[str, nn.Module]:
+    """Path -> module, each by its first path. A walk of our own: subclasses may redefine `named_modules`, and modules
+    need not be hashable."""
+    found: dict[str, nn.Module] = {}
+    seen: set[int] = set()
+
+    def walk(module: nn.Module, path: str) -> None:
+        if id(module) in seen:
+            return
+        seen.add(id(module))
+        found[path] = module
+        for name, child in module._modules.items():
+            if child is not None:
+                walk(child, f"{path}.{name}" if path else name)
+
+    walk(module, "")
+    return found
+
+
 def _label(module: nn.Module) -> str:
-    while (inner := getattr(module, "_orig_mod", None)) is not None:
+    while (inner := module._modules.get("_orig_mod")) is not None:
         module = inner
     return type(module).__name__
 

@@ -43,7 +43,7 @@ class Frame:
         self.phase, self.scope, self.task, self.module = phase, scope, task, module
         self.context, self.base = context, base
         self.counts: Counts = counts if counts is not None else {}
-        self.below: dict[int, str | None] | None = None  # scopes of the modules it calls, once it calls one
+        self.below: Any = None  # scopes of the modules it calls, once it calls one
 
 
 class ThreadState:
@@ -127,6 +127,7 @@ class ThreadState:
 
     def enter_forward(self) -> None:
         """The outermost module is called: what came before was part of the model or had nothing to do with it."""
+        self.clock()  # the time until now came before
         if self.pending and not self.forward_done:
             self.resolve({BEFORE: "other", BEFORE_GRAPH: "forward"})
         self.forward_done = self.forward_seen = True

@@ -117,7 +117,8 @@ class TorchWatch:
     # -- results
 
     def failed(self, func: Any, error: Exception) -> None:
-        note = f"{name_of(func)} could not be recorded: {type(error).__name__}: {error}"
+        name = func if isinstance(func, str) else name_of(func)
+        note = f"{name} could not be recorded: {type(error).__name__}: {error}"
         if note not in self.notes:
             self.notes[note] = None
             warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=2)
@@ -127,6 +128,7 @@ class TorchWatch:
         for state in list(self.everyone):
             state.clock()
             state.settle(closing=token)
+        self.scopes.settle()
         ledger, seconds = Ledger(), dict[str, float]()
         for state in list(self.everyone):
             for place in [p for p in list(state.counts) if p[0].token is token]:

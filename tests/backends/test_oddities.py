@@ -1,0 +1,192 @@
+"""Programs that reviewers broke an earlier version with."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import bitwatt
+from backends.measuring import BACKWARD, FC1, FC2, Net, batch, calls, macs, measured
+
+
+def test_a_weight_that_is_computed_is_not_computed_by_us() -> None:
+    def run() -> torch.Tensor:
+        torch.manual_seed(0)
+        net = nn.Sequential(torch.nn.utils.parametrizations.spectral_norm(nn.Linear(8, 4)))
+        return net(torch.ones(2, 8))
+
+    plain = run()
+    with bitwatt.measure(keep=False):
+        watched = run()
+    assert torch.equal(plain, watched)
+
+
+def test_lazy_unhashable_and_oddly_overridden_modules_run() -> None:
+    @dataclass
+    class Unhashable(nn.Module):
+        width: int = 8
+
+        def __post_init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(self.width, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.fc(x)
+
+    class Overrides(Net):
+        def parameters(self, group: str):  # type: ignore[no-untyped-def,override]
+            raise RuntimeError(group)
+
+        def named_modules(self):  # type: ignore[no-untyped-def,override]
+            raise RuntimeError("no")
+
+    x, _ = batch()
+    assert macs(measured(lambda: nn.LazyLinear(4)(x))) == {"forward": 32 * 8 * 4}
+    net = Unhashable()
+    assert macs(measured(lambda: net(x)), "scope") == {"fc": 32 * 8 * 4}
+    odd = Overrides()
+    assert macs(measured(lambda: odd(x)), "scope") == {"fc1": FC1, "fc2": FC2}
+
+
+def test_an_estimate_inside_a_session_counts_for_itself_alone() -> None:
+    x, _ = batch()
+    estimates = []
+
+    def both() -> None:
+        Net()(x)
+        estimates.append(bitwatt.estimate(lambda: Net()(torch.randn(32, 8))))
+
+    assert macs(measured(both)) == {"forward": FC1 + FC2}
+    assert macs(estimates[0]) == {"forward": FC1 + FC2}
+
+
+def test_a_session_in_a_forked_child_is_its_own() -> None:
+    net, (x, _) = Net(), batch()
+    read, write = os.pipe()
+
+    def fork() -> None:
+        net(x)
+        child = os.fork()
+        if child == 0:
+            with bitwatt.measure(keep=False) as inner:
+                net(x)
+            os.write(write, str(bitwatt.totals(inner.run, "macs").total).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    run = measured(fork)
+    assert int(os.read(read, 100)) == FC1 + FC2
+    assert macs(run) == {"forward": FC1 + FC2}
+
+
+def test_generators_are_measured_as_they_run() -> None:
+    net, (x, _) = Net(), batch()
+
+    @bitwatt.measure(keep=False)
+    def stream():  # type: ignore[no-untyped-def]
+        for _ in range(3):
+            yield net(x)
+
+    assert len(list(stream())) == 3
+    assert bitwatt.totals(stream.session.run, "macs").total == 3 * (FC1 + FC2)
+
+
+def test_a_phase_may_be_closed_in_another_context() -> None:
+    def phased():  # type: ignore[no-untyped-def]
+        with bitwatt.phase("a"):
+            yield
+
+    with bitwatt.measure(keep=False):
+        generator = phased()
+        contextvars.copy_context().run(next, generator)
+        assert contextvars.copy_context().run(lambda: next(generator, "closed")) == "closed"
+
+
+def test_one_measure_object_may_be_entered_twice() -> None:
+    net, (x, _) = Net(), batch()
+    measure = bitwatt.measure(keep=False)
+    with measure as outer:
+        with measure as inner:
+            net(x)
+        net(x)
+    assert macs(inner.run) == {"forward": FC1 + FC2}
+    assert macs(outer.run) == {"forward": 2 * (FC1 + FC2)}
+
+
+def test_export_and_tracing_work_inside_a_session() -> None:
+    net, (x, _) = Net(), batch()
+    with bitwatt.measure(keep=False):
+        torch.export.export(net, (x,)).run_decompositions()
+    fresh = Net()
+    with bitwatt.measure(keep=False):
+        traced = torch.jit.trace(fresh, x)
+    assert torch.equal(traced(x), fresh(x))
+
+
+def test_a_layer_added_while_others_come_and_go_keeps_its_path() -> None:
+    class Grows(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(8, 8)])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for layer in self.layers:
+                x = nn.ReLU()(layer(x))
+            return x
+
+    net, (x, _) = Grows(), batch()
+
+    def grow() -> None:
+        for _ in range(6):
+            net(x)
+            net.layers.append(nn.Linear(8, 8))
+
+    assert set(macs(measured(grow), "scope")) == {f"layers.{i}" for i in range(6)}
+
+
+def test_an_evaluation_without_no_grad_is_inference_though_training_follows() -> None:
+    net, (x, y) = Net(), batch()
+
+    def both() -> None:
+        net.eval()(x)
+        F.cross_entropy(net.train()(x), y).backward()
+
+    assert macs(measured(both)) == {"inference": FC1 + FC2, "forward": FC1 + FC2, "backward": BACKWARD}
+
+
+def test_a_frozen_teacher_is_inference() -> None:
+    teacher, net, (x, _) = Net().eval().requires_grad_(False), Net(), batch()
+    run = measured(lambda: F.mse_loss(net(x), teacher(x)).backward())
+    assert macs(run) == {"inference": FC1 + FC2, "forward": FC1 + FC2, "backward": BACKWARD}
+
+
+def test_metrics_between_forward_and_backward_are_other() -> None:
+    net, (x, y) = Net(), batch()
+
+    def step() -> None:
+        out = net(x)
+        (out.argmax(1) == y).float().mean()
+        F.cross_entropy(out, y).backward()
+
+    run = measured(step)
+    assert calls(run, "other") == {"aten.argmax": 1, "aten.eq": 1, "aten._to_copy": 1, "aten.mean": 1}
+    assert calls(run, "loss") == {"aten._log_softmax": 1, "aten.detach": 1, "aten.nll_loss_forward": 1}
+
+
+def test_time_before_the_first_forward_is_not_loss() -> None:
+    import time
+
+    net, (x, y) = Net(), batch()
+
+    def step() -> None:
+        time.sleep(0.3)
+        F.cross_entropy(net(x), y).backward()
+
+    seconds = measured(step).phase_seconds
+    assert seconds["other"] >= 0.3
+    assert seconds["loss"] < 0.3
