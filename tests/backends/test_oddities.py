@@ -190,3 +190,30 @@ def test_time_before_the_first_forward_is_not_loss() -> None:
     seconds = measured(step).phase_seconds
     assert seconds["other"] >= 0.3
     assert seconds["loss"] < 0.3
+
+
+def test_a_model_used_through_other_methods_than_forward() -> None:
+    class VAE(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.enc, self.dec = nn.Linear(8, 4), nn.Linear(4, 8)
+
+        def encode(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.tanh(self.enc(x))
+
+        def decode(self, z: torch.Tensor) -> torch.Tensor:
+            return self.dec(z * 2)
+
+        def training_step(self, x: torch.Tensor) -> torch.Tensor:
+            return (self.decode(self.encode(x)) - x).pow(2).mean()
+
+    net, (x, _) = VAE(), batch()
+    run = measured(lambda: net.training_step(x).backward())
+    assert macs(run, "phase", "scope") == {
+        ("forward", "enc"): 32 * 8 * 4,
+        ("forward", "dec"): 32 * 8 * 4,
+        ("backward", "enc"): 32 * 8 * 4,
+        ("backward", "dec"): 2 * 32 * 8 * 4,
+    }
+    assert {"aten.tanh", "aten.mul"} <= set(calls(run, "forward"))
+    assert calls(run, "loss") == {"aten.sub": 1, "aten.pow": 1, "aten.mean": 1}

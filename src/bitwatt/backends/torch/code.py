@@ -7,6 +7,7 @@ from types import CodeType, FrameType
 
 import torch
 import torch.nn.functional
+from torch import nn
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 STDLIB = os.path.dirname(os.__file__) + os.sep
@@ -78,6 +79,24 @@ def caller(frame: FrameType | None) -> tuple[str, str]:
             return found, kind
         frame = frame.f_back
     return found, ""
+
+
+_methods: dict[int, tuple[bool, CodeType]] = {}
+
+
+def module_above(frame: FrameType | None, depth: int = 10) -> tuple[nn.Module | None, str]:
+    """The innermost module one of whose own methods is running (`encode`, `training_step`), and that method's name."""
+    while frame is not None and depth:
+        code = frame.f_code
+        if code.co_argcount and code.co_varnames[0] == "self" and kind_of(code) not in (INSIDE, LOSS, SCALER, SEED):
+            known = _methods.get(id(code))
+            if known is None or known[0]:
+                owner = frame.f_locals.get("self")
+                _methods[id(code)] = (isinstance(owner, nn.Module), code)
+                if isinstance(owner, nn.Module):
+                    return owner, code.co_name
+        frame, depth = frame.f_back, depth - 1
+    return None, ""
 
 
 def optimizer_above(frame: FrameType | None, depth: int = 12) -> str:

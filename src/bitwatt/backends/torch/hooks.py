@@ -64,8 +64,7 @@ class ModuleHooks:
         frame = state.top if isinstance(state.top.module, nn.Module) and state.top.task == task else None
         scope = self.watch.scopes.child(state.stack, module) if frame is not None or task < 0 else None
         if scope is None:
-            model = self.watch.scopes.is_model(module)
-            scope = self.watch.scopes.root(module) if model else type(module).__name__
+            scope = self._outermost(module)
         if frame is not None and frame.phase not in (BEFORE, AFTER, LOSS, "other", "preprocess"):
             inside_loss = frame.phase == "forward" and is_loss(module)
             state.push("loss" if inside_loss else frame.phase, scope, module, frame.base)
@@ -73,6 +72,14 @@ class ModuleHooks:
             state.push(self._phase(state, module, task), scope, module)
         if torch.is_grad_enabled():
             state.trail.mark(_sequence(), scope)
+
+    def _outermost(self, module: nn.Module) -> str:
+        """A module that no module's call led to: called by a method of its owner, or a model, or neither."""
+        owner, _ = code.module_above(sys._getframe(3))
+        within = self.watch.scopes.within(owner, module) if owner is not None and owner is not module else None
+        if within is not None:
+            return within
+        return self.watch.scopes.root(module) if self.watch.scopes.is_model(module) else type(module).__name__
 
     def _phase(self, state: ThreadState, module: nn.Module, task: int) -> str:
         if task >= 0:

@@ -152,10 +152,14 @@ class CountingMode(TorchDispatchMode):
             phase = "other"
         else:
             graph = _needs_grad(args)
+            owner, method = code.module_above(frame) if graph else (None, "")
             if graph:
+                scope = self.watch.scopes.known(owner) or scope
                 state.trail.mark(_sequence() - 1, scope)
             if found is code.LOSS:
                 phase = LOSS
+            elif owner is not None and graph and _is_followed(out) and not _is_training_loop(method):
+                phase = "forward"  # a model used through another method than its forward: encode, decode
             elif state.forward_done:  # what autograd does not follow is a metric, or prepares targets
                 phase = AFTER if graph and _is_followed(out) else "other"
             else:
@@ -193,6 +197,11 @@ class CountingMode(TorchDispatchMode):
         if seq == _NO_SEQUENCE:
             return self.watch.scopes.owner(getattr(node, "variable", None)) or ""
         return self.watch.scope_at(seq, launch.state if launch else state)
+
+
+def _is_training_loop(method: str) -> bool:
+    """Methods of a module that hold a loss or a step rather than a part of the model."""
+    return any(word in method for word in ("loss", "step", "criterion", "fit", "train", "valid"))
 
 
 def _is_followed(out: Any) -> bool:

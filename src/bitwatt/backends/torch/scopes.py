@@ -76,6 +76,10 @@ class Scopes:
         """The scope of a module that no other module called."""
         return self._known.get(module) or self._new_root(module)
 
+    def known(self, module: nn.Module | None) -> str | None:
+        """The scope of a module that has been called, or called a part of itself, before."""
+        return self._known.get(module)
+
     def within(self, owner: nn.Module, module: nn.Module) -> str | None:
         """The scope of `module` as a part of `owner`, one of whose methods calls it; None if it is no part."""
         name = self._name_in(owner, module)
