@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from bitwatt.errors import UnknownNameError
+
 
 @dataclass(frozen=True, slots=True)
 class Precision:
@@ -57,5 +59,8 @@ DTYPES = _table()
 
 
 def dtype(name: str) -> DType:
-    """The format called `name`; one nobody has described yet is taken at 32 bits so that a run is never lost to it."""
-    return DTYPES.get(name) or DType(Precision(name, "float", 32), Fraction(4))
+    """The format called `name`. One nobody has described is an error, never a guess: its ops are then missing."""
+    known = DTYPES.get(name)
+    if known is None:
+        raise UnknownNameError(f"the number format {name!r} is not known; its width belongs into bitwatt/dtypes.py")
+    return known

@@ -123,3 +123,12 @@ def test_an_unknown_model_or_key_is_named_with_the_choices() -> None:
         bitwatt.totals(run, "calories")
     with pytest.raises(bitwatt.BitwattError, match="phase, scope"):
         bitwatt.totals(run).by("colour")
+
+
+def test_a_number_format_nobody_described_makes_its_ops_missing() -> None:
+    ledger = bitwatt.ledger.Ledger()
+    odd = bitwatt.TensorSpec((2, 3), "float7_e9m9")
+    ledger.add("forward", "", bitwatt.Op("aten.add", (("self", odd), ("other", odd)), (odd,)))
+    totals = bitwatt.totals(ledger)
+    assert totals.missing == {"aten.add": 1}
+    assert "float7_e9m9" in totals.entries[0].reason
