@@ -65,10 +65,10 @@ def current() -> Context | None:
 
 
 @contextmanager
-def opened(name: str, *, fakes: bool = False) -> Iterator[Context]:
+def opened(name: str, *, fakes: bool = False, phases: tuple[str, ...] = ()) -> Iterator[Context]:
     """A new session's context, current inside the block."""
     outer = CONTEXT.get()
-    context = Context(Token(name, outer.token if outer and outer.token.open else None, fakes))
+    context = Context(Token(name, outer.token if outer and outer.token.open else None, fakes), phases)
     CONTEXT.set(context)
     _sessions.contexts.append(context)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 from dataclasses import dataclass
@@ -122,6 +123,7 @@ def test_export_and_tracing_work_inside_a_session() -> None:
     net, (x, _) = Net(), batch()
     with bitwatt.measure(keep=False):
         torch.export.export(net, (x,)).run_decompositions()
+        torch.export.export(net, (x,), strict=True)
     fresh = Net()
     with bitwatt.measure(keep=False):
         traced = torch.jit.trace(fresh, x)
@@ -217,3 +219,91 @@ def test_a_model_used_through_other_methods_than_forward() -> None:
     }
     assert {"aten.tanh", "aten.mul"} <= set(calls(run, "forward"))
     assert calls(run, "loss") == {"aten.sub": 1, "aten.pow": 1, "aten.mean": 1}
+
+
+def test_a_model_that_is_a_list_of_layers_has_its_activations_in_forward() -> None:
+    layers, (x, y) = [nn.Linear(8, 16), nn.Linear(16, 4)], batch()
+
+    def train() -> None:
+        loss = ((layers[1](torch.tanh(layers[0](x))) - y[:, None]) ** 2).mean()
+        loss.backward()
+
+    ops = {row.op.name: row.phase for row in measured(train).ledger if row.phase in ("forward", "loss")}
+    assert ops["aten.tanh"] == "forward"
+    assert ops["aten.pow"] == "loss"
+
+
+def test_the_loss_of_one_model_is_no_part_of_the_next() -> None:
+    first, second, (x, y) = nn.Linear(8, 4), nn.Linear(8, 4), batch()
+
+    def train() -> None:
+        one = (torch.sinh(first(x)) - y[:, None]).mean()
+        two = (torch.cosh(second(x)) - y[:, None]).mean()
+        (one + two).backward()
+
+    phases = {row.op.name: row.phase for row in measured(train).ledger if "backward" not in row.phase}
+    assert phases["aten.sinh"] == phases["aten.cosh"] == "loss"
+
+
+def test_functional_code_after_a_model_is_a_forward_of_its_own() -> None:
+    net, weight, (x, y) = Net(), torch.randn(8, 4, requires_grad=True), batch()
+
+    def train() -> None:
+        F.cross_entropy(net(x), y).backward()
+        (torch.sinh(x @ weight)).sum().backward()
+
+    phases = {row.op.name: row.phase for row in measured(train).ledger if "backward" not in row.phase}
+    assert phases["aten.sinh"] == "forward"
+
+
+def test_a_second_backward_through_the_same_forward_differentiates_a_loss() -> None:
+    net, (x, y) = Net(), batch()
+
+    def train() -> None:
+        out = net(x)
+        F.cross_entropy(out, y).backward(retain_graph=True)
+        torch.sinh(out).sum().backward()
+
+    phases = {row.op.name: row.phase for row in measured(train).ledger if "backward" not in row.phase}
+    assert phases["aten.sinh"] == "loss"
+
+
+def test_a_module_that_is_given_its_weights_is_a_forward() -> None:
+    class Given(nn.Module):
+        def forward(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+            return torch.sinh(x @ weight)
+
+    net, weight, (x, _) = Given(), torch.randn(8, 4, requires_grad=True), batch()
+    run = measured(lambda: (net(x, weight) ** 2).mean().backward())
+    assert {row.phase for row in run.ledger if row.op.name == "aten.sinh"} == {"forward"}
+
+
+def test_ctrl_c_that_the_program_catches_leaves_no_layer_behind() -> None:
+    class Stops(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Linear(8, 8)
+            self.stop = True
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if self.stop:
+                raise KeyboardInterrupt
+            return self.inner(x)
+
+    net, (x, _) = nn.Sequential(Stops()), batch()
+
+    def interrupted() -> None:
+        with contextlib.suppress(KeyboardInterrupt):
+            net(x)
+        with torch.no_grad():
+            torch.sinh(x)
+
+    (row,) = [row for row in measured(interrupted).ledger if row.op.name == "aten.sinh"]
+    assert row.phase == "other"
+    assert "Stops" not in row.scope
+
+
+def test_numbers_that_change_each_time_do_not_fill_the_ledger() -> None:
+    ids = torch.arange(10)
+    run = measured(lambda: [(ids + step) % (step + 7) for step in range(100, 200)])
+    assert len([row for row in run.ledger if row.op.name in ("aten.add", "aten.remainder")]) == 2

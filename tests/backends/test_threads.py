@@ -156,6 +156,30 @@ def test_work_of_the_loader_and_its_workers_is_preprocess(workers: int, start: s
     assert run.phase_seconds["preprocess"] > 0
 
 
+class Encoded(Products):
+    """Items that a small model encodes, as a feature extractor in a data set does."""
+
+    def __init__(self) -> None:
+        self.net = torch.nn.Linear(8, 8)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        with torch.no_grad():
+            return self.net(torch.ones(8) + index), index % 4
+
+
+def test_workers_count_in_the_phases_and_scopes_of_a_loader_without_workers() -> None:
+    def epoch(workers: int) -> None:
+        with bitwatt.phase("epoch"):
+            for x, _ in DataLoader(Encoded(), batch_size=4, num_workers=workers):
+                x.sum()
+
+    alone, sent = measured(lambda: epoch(0)), measured(lambda: epoch(2))
+    assert macs(sent) == macs(alone) == {"epoch/inference": 16 * 64}
+    places = [{(row.phase, row.scope) for row in run.ledger if row.op.name != "aten.set_"} for run in (alone, sent)]
+    assert places[0] == places[1]
+    assert ("epoch/preprocess", "DataLoader") in places[0]
+
+
 def test_workers_that_outlive_the_session_do_not_disturb() -> None:
     loader = DataLoader(Products(), batch_size=4, num_workers=1, persistent_workers=True)
     run = measured(lambda: [x.sum() for x, _ in loader])

@@ -21,6 +21,8 @@ _OTHER_LOSSES = {
     "cross_entropy", "binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div", "linear_cross_entropy",
 }  # fmt: skip
 
+#: So much code is remembered: all of a large program's.
+LIMIT = 50_000
 #: By identity, since hashing a code object reads all of it; the code is kept so that no other takes its place.
 kinds: dict[int, tuple[str, CodeType]] = {}
 _steps: dict[CodeType, bool] = {}
@@ -30,6 +32,8 @@ def kind_of(code: CodeType) -> str:
     """INSIDE, LOSS, ... for library code; for the user's functions a label such as `train_step` or `train.py`."""
     known = kinds.get(id(code))
     if known is None:
+        if len(kinds) > LIMIT:  # a program that makes functions as it goes
+            kinds.clear()
         known = kinds[id(code)] = (_classify(code), code)
     return known[0]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +24,4 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         while stances:
             stances.pop().__exit__(None, None, None)
 
-    # torch warns of global module hooks whenever a compiled module is called; ours are meant to be there.
-    warnings.filterwarnings("ignore", message=r"Using `torch\.compile\(module\)` when there are global hooks")
-    ours = warnings.filters[0]
-
-    def warn_again() -> None:
-        if ours in warnings.filters:
-            warnings.filters.remove(ours)  # type: ignore[attr-defined]
-
-    return [restore, warn_again, when_imported("torch._dynamo", run_eagerly)]
+    return [restore, when_imported("torch._dynamo", run_eagerly)]

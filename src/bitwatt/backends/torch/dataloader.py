@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import _utils, dataloader
 
+from bitwatt.backends.torch.state import Frame
 from bitwatt.context import Token, current, opened
 from bitwatt.records import Op
 
@@ -75,7 +76,8 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         context = current()
         if watch.on and context is not None:
             self._bitwatt_token = context.token
-            _utils.worker._worker_loop = functools.partial(worker_loop, str(watch.spool.path(context.token)))
+            spool = str(watch.spool.path(context.token))
+            _utils.worker._worker_loop = functools.partial(worker_loop, spool, context.phases)
         try:
             original_iter(self, loader)
         finally:
@@ -100,12 +102,12 @@ def _started_in(iterator: Any) -> Token | None:
     return getattr(iterator, "_bitwatt_token", None)
 
 
-def worker_loop(spool: str, *args: Any) -> None:
+def worker_loop(spool: str, phases: tuple[str, ...], *args: Any) -> None:
     """Runs in the worker process in place of torch's loop, which it calls."""
     from bitwatt.backends.torch.watch import TorchWatch
 
     watch = TorchWatch()
-    with opened("worker") as context:
+    with opened("worker", phases=phases) as context:
         watch.start()
         watch.arrive()
         try:
@@ -121,6 +123,11 @@ class _SendingQueue:
 
     def __init__(self, queue: Any, watch: TorchWatch, token: Token, file: Path) -> None:
         self._queue, self._watch, self._token, self._file = queue, watch, token, file
+        self._frame = self._loading()
+
+    def _loading(self) -> Frame:
+        """What runs here is the loader's, as it is in the user's process where there are no workers."""
+        return self._watch.states.here.push("preprocess", "DataLoader")
 
     def put(self, item: Any) -> None:
         if self._watch.on:
@@ -128,19 +135,14 @@ class _SendingQueue:
         self._queue.put(item)
 
     def _send(self) -> None:
-        rows = [
-            (_preprocess(row.phase), row.scope or "DataLoader", row.op, row.calls)
-            for row in self._watch.collect(self._token).ledger
-        ]
+        self._watch.states.here.pop(self._frame)
+        rows = [(row.phase, row.scope, row.op, row.calls) for row in self._watch.collect(self._token).ledger]
         if not self._file.parent.exists():  # the session has ended and this worker lives on
             self._watch.forget()
         elif rows:
             with self._file.open("ab") as stream:
                 pickle.dump(rows, stream)
+        self._frame = self._loading()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
-
-
-def _preprocess(phase: str) -> str:
-    return "preprocess" if phase in ("other", "preprocess") else f"preprocess/{phase}"

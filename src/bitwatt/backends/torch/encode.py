@@ -45,6 +45,11 @@ def key_of(value: Any) -> Any:
     return f"<{kind.__name__}>"
 
 
+def scalar_key(key: Any) -> Any:
+    """A stand-in for an argument that is a value to compute with: integers become alike, as all floats have."""
+    return SCALAR if type(key) is int and key not in _TELLING else key
+
+
 class _List(tuple[Any, ...]):
     """A list argument, told from the (shape, dtype) of a tensor by its class."""
 

@@ -1,4 +1,4 @@
-"""What hangs in torch while a session is open and is taken out again: on modules, optimizers and autograd."""
+"""What hangs in optimizers and autograd while a session is open and is taken out again."""
 
 from __future__ import annotations
 
@@ -8,26 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.autograd
-from torch import nn
-from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from bitwatt.backends.torch import code
-from bitwatt.backends.torch.scopes import is_loss
-from bitwatt.backends.torch.state import AFTER, BEFORE, FORWARD, LOSS, Launch, ThreadState, graph_task
+from bitwatt.backends.torch.state import Launch, Step, ThreadState, graph_task
 from bitwatt.context import current
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.watch import TorchWatch
 
-_sequence = torch.autograd._get_sequence_nr
-
 
 def install(watch: TorchWatch) -> list[Callable[[], None]]:
     """Hang everything in; what comes back takes it out."""
     handles = [
-        register_module_forward_pre_hook(ModuleHooks(watch).enter),
-        register_module_forward_hook(ModuleHooks(watch).leave, always_call=True),
         register_optimizer_step_pre_hook(OptimizerHooks(watch).enter),
         register_optimizer_step_post_hook(OptimizerHooks(watch).leave),
     ]
@@ -38,98 +30,6 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         torch.autograd._engine_run_backward = engine
 
     return [*(handle.remove for handle in handles), restore]
-
-
-class ModuleHooks:
-    """A frame for every module call; the outermost module with parameters decides the phase."""
-
-    def __init__(self, watch: TorchWatch) -> None:
-        self.watch = watch
-
-    def enter(self, module: nn.Module, _: Any) -> None:
-        if self.watch.on:
-            try:
-                self._enter(module)
-            except Exception as error:  # the user's module runs whatever we make of it
-                self.watch.failed(type(module).__name__, error)
-                self.watch.states.here.push("other", type(module).__name__, module)
-
-    def _enter(self, module: nn.Module) -> None:
-        state = self.watch.states.here
-        if state.mode is None:
-            self.watch.join(state)
-        if type(state.top.module) is _Step:
-            _drop_stale_optimizers(state)
-        task = graph_task()
-        frame = state.top if isinstance(state.top.module, nn.Module) and state.top.task == task else None
-        scope = self.watch.scopes.child(state.stack, module) if frame is not None or task < 0 else None
-        if scope is None:
-            scope = self._outermost(module)
-        if frame is not None and frame.phase not in (BEFORE, AFTER, LOSS, "other", "preprocess"):
-            inside_loss = frame.phase == "forward" and is_loss(module)
-            state.push("loss" if inside_loss else frame.phase, scope, module, frame.base)
-        else:
-            state.push(self._phase(state, module, task), scope, module)
-        if torch.is_grad_enabled():
-            state.trail.mark(_sequence(), scope)
-
-    def _outermost(self, module: nn.Module) -> str:
-        """A module that no module's call led to: called by a method of its owner, or a model, or neither."""
-        owner, _ = code.module_above(sys._getframe(3))
-        within = self.watch.scopes.within(owner, module) if owner is not None and owner is not module else None
-        if within is not None:
-            return within
-        return self.watch.scopes.root(module) if self.watch.scopes.is_model(module) else type(module).__name__
-
-    def _phase(self, state: ThreadState, module: nn.Module, task: int) -> str:
-        if task >= 0:
-            return "backward/recompute"
-        if not self.watch.scopes.is_model(module):
-            return self._modest_phase(state, module)
-        if not torch.is_grad_enabled() and not code.checkpointed(sys._getframe(2)):
-            return "inference"
-        if module.training:  # an evaluation before it, without no_grad, is over
-            state.resolve({FORWARD: "inference"})
-        state.enter_forward()
-        return "forward" if module.training else FORWARD
-
-    def _modest_phase(self, state: ThreadState, module: nn.Module) -> str:
-        """A module without parameters on its own: a loss, a metric, a transform."""
-        if type(module).__module__.startswith("torchvision.transforms") or state.top.phase == "preprocess":
-            return "preprocess"
-        if not torch.is_grad_enabled():
-            return "other"
-        return LOSS if is_loss(module) else AFTER if state.forward_done else BEFORE
-
-    def leave(self, module: nn.Module, _: Any, output: Any) -> None:
-        try:
-            self._leave(module, output)
-        except Exception as error:
-            self.watch.failed(type(module).__name__, error)
-
-    def _leave(self, module: nn.Module, output: Any) -> None:
-        state = self.watch.states.here
-        frame = state.top
-        if frame.module is not module:  # an exception left frames behind, or this call began before the session
-            frame = next((f for f in reversed(state.stack) if f.module is module), None)  # type: ignore[assignment]
-        if frame is not None:
-            state.pop(frame)
-            if frame.phase == FORWARD and state.top.phase != FORWARD and not _any_needs_grad(output):
-                state.resolve({FORWARD: "inference"})  # nothing can come back to it
-            if torch.is_grad_enabled():
-                state.trail.mark(_sequence(), state.top.scope)
-        if len(state.stack) == 1:
-            self.watch.part(state)
-
-
-def _any_needs_grad(output: Any) -> bool:
-    if isinstance(output, torch.Tensor):
-        return bool(output.requires_grad)
-    if isinstance(output, dict):
-        output = output.values()
-    elif not isinstance(output, (list, tuple)):
-        return True  # an object of the user's: it may hold anything
-    return any(_any_needs_grad(item) for item in output)
 
 
 class OptimizerHooks:
@@ -143,38 +43,19 @@ class OptimizerHooks:
             return
         state = self.watch.states.here
         self.watch.join(state)
-        _drop_stale_optimizers(state)
+        state.drop_stale_steps()
         if graph_task() < 0:
             state.settle()
-        state.push("optimizer", type(optimizer).__name__, _Step(optimizer, sys._getframe(1)))
+        state.push("optimizer", type(optimizer).__name__, Step(optimizer, sys._getframe(1)))
 
     def leave(self, optimizer: Any, *_: Any) -> None:
         state = self.watch.states.here
         for frame in reversed(state.stack):
-            if isinstance(frame.module, _Step) and frame.module.optimizer is optimizer:
+            if isinstance(frame.module, Step) and frame.module.optimizer is optimizer:
                 state.pop(frame)
                 break
         if len(state.stack) == 1:
             self.watch.part(state)
-
-
-class _Step:
-    """A step under way, and the Python frame it runs in: torch tells nobody when it ends by an exception."""
-
-    __slots__ = ("frame", "optimizer")
-
-    def __init__(self, optimizer: Any, frame: Any) -> None:
-        self.optimizer, self.frame = optimizer, frame
-
-
-def _drop_stale_optimizers(state: ThreadState) -> None:
-    while isinstance(state.top.module, _Step):
-        frame: Any = sys._getframe(1)
-        while frame is not None and frame is not state.top.module.frame:
-            frame = frame.f_back
-        if frame is not None:
-            return
-        state.pop(state.top)
 
 
 def _who_ran_forward(watch: TorchWatch, state: ThreadState) -> list[ThreadState]:
@@ -184,6 +65,20 @@ def _who_ran_forward(watch: TorchWatch, state: ThreadState) -> list[ThreadState]
     return [other for other in watch.everyone if other.forward_done] or [state]
 
 
+def _reaches(roots: Any, left: int, limit: int = 10_000) -> bool:
+    """Whether the graph behind `roots` goes back to nodes made before number `left`, when a model was last left."""
+    nodes = [root.grad_fn for root in roots if root.grad_fn is not None]
+    seen = set(nodes)
+    while nodes and len(seen) < limit:
+        node = nodes.pop()
+        if node._sequence_nr() < left:
+            return True
+        new = [after for after, _ in node.next_functions if after is not None and after not in seen]
+        seen.update(new)
+        nodes += new
+    return bool(nodes)
+
+
 def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[..., Any]:
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
         if not watch.on:
@@ -191,9 +86,9 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
         state = watch.states.here
         launch = Launch(state, current())
         watch.join(state)
-        _drop_stale_optimizers(state)
+        state.drop_stale_steps()
         for differentiated in _who_ran_forward(watch, state):
-            differentiated.enter_backward()
+            differentiated.enter_backward(through=lambda left: _reaches(args[0], left))
         state.launches.append(launch)
         watch.launches.append(launch)
         try:

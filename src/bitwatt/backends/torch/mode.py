@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import (
 )
 
 from bitwatt.backends.torch import code, higher_order
-from bitwatt.backends.torch.encode import key_of
+from bitwatt.backends.torch.encode import key_of, scalar_key
 from bitwatt.backends.torch.state import (
     AFTER,
     BEFORE,
@@ -108,10 +108,12 @@ class CountingMode(TorchDispatchMode):
             named = tuple([(name, key_of(kwargs[name])) for name in kwargs]) if kwargs else ()
             key = (plan, tuple(map(key_of, args)), named, None if kind is _IN_PLACE else key_of(out))
         cell = counts.get(key)
-        if cell is None:
-            counts[key] = [1]
-        else:
+        if cell is not None:
             cell[0] += 1
+        elif kind is not _VIEW and plan.numbers:
+            counts.setdefault(plan.folded(key), [0])[0] += 1
+        else:
+            counts[key] = [1]
 
     def record_op(self, op: Op) -> None:
         """Count a call that passed no dispatcher."""
@@ -252,11 +254,22 @@ def _is_foreign(kind: type) -> bool:
 class Plan:
     """An op and what the mode does with it, decided once. It stands for the op in keys: it hashes quickly."""
 
-    __slots__ = ("func", "kind")
+    __slots__ = ("func", "kind", "numbers")
 
     def __init__(self, func: Any) -> None:
         self.func = func
         self.kind = _kind(func)
+        #: Arguments that are values to compute with, where they are Python numbers: not sizes, dimensions or counts.
+        self.numbers = frozenset(
+            i
+            for i, argument in enumerate(func._schema.arguments if isinstance(func, OpOverload) else ())
+            if str(argument.type) in ("Tensor", "number")
+        )
+
+    def folded(self, key: Any) -> Any:
+        """The key of a call without integers that may differ each time and change nothing: a step, a seed, an id."""
+        args = tuple([scalar_key(arg) if i in self.numbers else arg for i, arg in enumerate(key[1])])
+        return (self, args, *key[2:])
 
 
 _plans: dict[int, Plan] = {}
@@ -267,7 +280,7 @@ def _kind(func: Any) -> int:
         return _HIGHER
     if not isinstance(func, OpOverload):
         return _PLAIN
-    if func.namespace == "prim":  # answers about a tensor (prim.device); no kernel, and unknown to the dispatcher
+    if func.namespace in ("prim", "profiler"):  # answers about a tensor (prim.device), marks of a span: no arithmetic
         return _VIEW
     if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
         return _COMPOSITE

@@ -55,8 +55,6 @@ class Scopes:
         self._alive: list[int] = []  # roots that a later one may turn out to contain
         self._models: ByIdentity[bool] = ByIdentity()
         self._known: ByIdentity[str] = ByIdentity()  # module -> scope, by the first path it was seen at
-        #: Module -> its own scope -> the scopes of modules it calls: one module may be called through several paths.
-        self._below: ByIdentity[dict[str, ByIdentity[tuple[str | None]]]] = ByIdentity()
         self._names: ByIdentity[ByIdentity[str]] = ByIdentity()
         self._owners: ByIdentity[str] = ByIdentity()
         self._layers: dict[str, Layer] = {}
@@ -90,15 +88,9 @@ class Scopes:
         caller = None
         for frame in reversed(frames):
             if isinstance(frame.module, nn.Module):
-                if frame.below is None:
-                    paths = self._below.get(frame.module) or self._below.put(frame.module, {})
-                    frame.below = paths.setdefault(frame.scope, ByIdentity())
-                known: tuple[str | None] | None = frame.below.get(module)
-                if known is None:
-                    name = self._name_in(frame.module, module)
-                    known = frame.below.put(module, (None if name is None else _join(frame.scope, name),))
-                if known[0] is not None:
-                    return known[0]
+                name = self._name_in(frame.module, module)
+                if name is not None:
+                    return _join(frame.scope, name)
                 caller = caller or frame
         return _join(caller.scope, type(module).__name__) if caller else None
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,6 +15,8 @@ from bitwatt.backends.torch.trail import Trail
 from bitwatt.context import CONTEXT, Context, Token, current
 
 graph_task = torch._C._current_graph_task_id
+_sequence = torch.autograd._get_sequence_nr
+_grad_enabled = torch.is_grad_enabled
 
 #: Phases not known yet. What becomes of them is decided when backward, a step, or the end of the session arrives.
 BEFORE, BEFORE_GRAPH, AFTER, LOSS, FORWARD = "?before", "?before.graph", "?after", "?loss", "?forward"
@@ -26,9 +31,13 @@ Place = tuple[Context, tuple[str, ...], str, str]
 
 
 class Frame:
-    """One entry of a thread's stack. `task` is the autograd graph task it runs in, -1 outside backward."""
+    """One entry of a thread's stack. `task` is the autograd graph task it runs in, -1 outside backward.
 
-    __slots__ = ("base", "below", "context", "counts", "module", "phase", "scope", "task")
+    The frame of a module's call is kept and used again when the module is called at the same place: `below` holds those
+    of the modules it calls. It holds the module itself only while the call lasts.
+    """
+
+    __slots__ = ("base", "below", "context", "counts", "module", "phase", "ref", "scope", "task")
 
     def __init__(
         self,
@@ -41,9 +50,23 @@ class Frame:
         base: tuple[str, ...] = (),
     ) -> None:
         self.phase, self.scope, self.task, self.module = phase, scope, task, module
+        self.ref: Any = weakref.ref(module) if isinstance(module, torch.nn.Module) else None
         self.context, self.base = context, base
         self.counts: Counts = counts if counts is not None else {}
-        self.below: Any = None  # scopes of the modules it calls, once it calls one
+        self.below: dict[int, Frame] = {}
+
+    def calls(self, frame: Frame) -> None:
+        """`frame` is a call of a module made inside this one, and will be the same when it is made again."""
+        self.below[id(frame.module)] = frame
+
+
+class Step:
+    """A step of an optimizer, and the Python frame it runs in: torch tells nobody when it ends by an exception."""
+
+    __slots__ = ("frame", "optimizer")
+
+    def __init__(self, optimizer: Any, frame: Any) -> None:
+        self.optimizer, self.frame = optimizer, frame
 
 
 class ThreadState:
@@ -57,6 +80,8 @@ class ThreadState:
         self.bottom = Frame(BEFORE, "")
         self.stack: list[Frame] = [self.bottom]
         self.top = self.bottom
+        self.frames: dict[tuple[Place, int], Frame] = {}  # of module calls, by place and module
+        self.left = 0  # the sequence number when the outermost module was left
         self.trail = Trail()
         self.launches: list[Launch] = []
         self.forward_done = False  # since the last backward or step
@@ -82,9 +107,44 @@ class ThreadState:
             self.clock()
         if base is None:
             base = context.phases if context is not None else ()
-        counts = self.counts_at((context, base, phase, scope)) if context is not None else {}
-        self.top = frame = Frame(phase, scope, graph_task(), context, counts, module, base)
+        self.top = frame = self._frame(context, base, phase, scope, module)
         self.stack.append(frame)
+        return frame
+
+    def _frame(self, context: Context | None, base: tuple[str, ...], phase: str, scope: str, module: Any) -> Frame:
+        if context is None:
+            return Frame(phase, scope, graph_task(), None, None, module, base)
+        place = (context, base, phase, scope)
+        known = self.frames.get((place, id(module)))
+        if known is not None and known.module is None and known.ref() is module:
+            known.module, known.task = module, graph_task()
+            return known
+        frame = Frame(phase, scope, graph_task(), context, self.counts_at(place), module, base)
+        if frame.ref is not None:
+            self.frames[place, id(module)] = frame
+        return frame
+
+    def again(self, module: Any) -> Frame | None:
+        """The frame of this call if the module running now has made it before: the short way of almost all calls."""
+        top = self.top
+        frame = top.below.get(id(module))
+        if (
+            frame is None
+            or frame.ref() is not module
+            or frame.module is not None
+            or (context := CONTEXT.get()) is not frame.context
+            or context is None
+            or not context.token.open
+            or graph_task() != top.task
+        ):
+            return None
+        if frame.phase is not top.phase:
+            self.clock()
+        frame.module, frame.task = module, top.task
+        self.top = frame
+        self.stack.append(frame)
+        if _grad_enabled():
+            self.trail.mark(_sequence(), frame.scope)
         return frame
 
     def pop(self, frame: Frame) -> None:
@@ -92,11 +152,24 @@ class ThreadState:
         stack = self.stack
         if stack[-1] is not frame and frame not in stack:
             return
-        if stack[-2].phase != frame.phase:
+        if stack[-2].phase is not frame.phase:
             self.clock()
-        while stack.pop() is not frame:
-            pass
+        while True:
+            left = stack.pop()
+            left.module = None
+            if left is frame:
+                break
         self.top = stack[-1]
+
+    def drop_stale_steps(self) -> None:
+        """Leave steps of optimizers whose Python frame is gone."""
+        while type(step := self.top.module) is Step:
+            frame: Any = sys._getframe(1)
+            while frame is not None and frame is not step.frame:
+                frame = frame.f_back
+            if frame is not None:
+                return
+            self.pop(self.top)
 
     def clock(self, phase: str | None = None) -> None:
         """Book the time since the last call under `phase`, by default that of the top frame."""
@@ -125,19 +198,25 @@ class ThreadState:
             named = (key[0], key[1], meaning[key[2]])
             self.seconds[named] = self.seconds.get(named, 0.0) + self.seconds.pop(key)
 
-    def enter_forward(self) -> None:
-        """The outermost module is called: what came before was part of the model or had nothing to do with it."""
+    def enter_forward(self, continues: bool = False) -> None:
+        """The outermost module is called: what came before was part of the model or had nothing to do with it. It
+        `continues` a model in several parts if what happened since the last part made its input."""
         self.clock()  # the time until now came before
         if self.pending and not self.forward_done:
             self.resolve({BEFORE: "other", BEFORE_GRAPH: "forward"})
+        elif self.pending and continues:
+            self.resolve({AFTER: "forward"})
         self.forward_done = self.forward_seen = True
 
-    def enter_backward(self) -> None:
-        """Backward begins: what this thread did since the last one was its forward and its loss."""
+    def enter_backward(self, through: Callable[[int], bool]) -> None:
+        """Backward begins: what this thread did since the last one was its forward and its loss. `through` tells
+        whether it goes through what was computed before a given node."""
         self.clock()
         if self.forward_done:
             meaning = {AFTER: "loss", BEFORE: "other", BEFORE_GRAPH: "forward"}
-        elif self.forward_seen:  # a second backward through the same forward: a penalty on gradients, retain_graph
+        elif self.forward_seen and through(
+            self.left
+        ):  # a second backward through the same forward: a penalty on gradients, retain_graph
             meaning = {BEFORE: "loss", BEFORE_GRAPH: "loss", AFTER: "loss"}
         else:  # functional code: no module was called at all
             meaning = {BEFORE: "other", BEFORE_GRAPH: "forward", AFTER: "loss"}

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.torch import compiling, dataloader, higher_order, hooks, threads, triton
+from bitwatt.backends.torch import compiling, dataloader, higher_order, hooks, modules, threads, triton
 from bitwatt.backends.torch.encode import decode, name_of
 from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
 from bitwatt.backends.torch.scopes import Scopes
@@ -43,6 +43,7 @@ class TorchWatch:
     def start(self) -> None:
         global active
         active = self
+        self._undo += modules.install(self)
         self._undo += hooks.install(self)
         self._undo += threads.install(self)
         self._undo += dataloader.install(self)
@@ -138,6 +139,8 @@ class TorchWatch:
                     ledger.add(phase, scope, self._op(call), calls)
             for place in [p for p in list(state.pending) if p[0].token is token]:
                 del state.pending[place]
+            for key in [k for k in list(state.frames) if k[0][0].token is token]:
+                del state.frames[key]
             for span in [s for s in list(state.seconds) if s[0].token is token]:
                 context, base, found = span
                 phase = phase_path(found, base, context.phases)

@@ -1,0 +1,141 @@
+"""Calls of modules: each is a frame on the thread's stack, and the outermost with parameters decides the phase.
+
+`nn.Module.__call__` is replaced while a session is open. Global module hooks would do too, but under them torch leaves
+its short path for every module, does not tell when a call ends by Ctrl-C, and refuses to export.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from bitwatt.backends.torch import code
+from bitwatt.backends.torch.scopes import is_loss
+from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
+from bitwatt.backends.torch.tensors import any_needs_grad, tensors_in
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.watch import TorchWatch
+
+_sequence = torch.autograd._get_sequence_nr
+_grad_enabled = torch.is_grad_enabled
+_is_compiling = torch.compiler.is_compiling
+
+#: A module called inside one of these phases begins one of its own.
+_OPEN_PHASES = (BEFORE, BEFORE_GRAPH, AFTER, LOSS, "other", "preprocess")
+
+
+def install(watch: TorchWatch) -> list[Callable[[], None]]:
+    call = nn.Module.__call__
+    ours = _watched_call(watch, call)
+    nn.Module.__call__ = ours
+
+    def restore() -> None:
+        if nn.Module.__call__ is ours:  # else someone wrapped it again, and calls ours, which only passes on
+            nn.Module.__call__ = call
+
+    return [restore]
+
+
+def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., Any]:
+    states, calls = watch.states, ModuleCalls(watch)
+
+    def watched_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        if _is_compiling() or not watch.on:
+            return call(self, *args, **kwargs)
+        state = states.here
+        frame = state.again(self) or calls.enter(state, self, args)
+        try:
+            out = call(self, *args, **kwargs)
+        except BaseException:
+            calls.leave(state, frame)
+            raise
+        calls.leave(state, frame, out)
+        return out
+
+    return watched_call
+
+
+class ModuleCalls:
+    """What the first call of a module at a place needs to find out; later ones find the same frame again."""
+
+    def __init__(self, watch: TorchWatch) -> None:
+        self.watch = watch
+
+    def enter(self, state: ThreadState, module: nn.Module, args: Any) -> Frame:
+        try:
+            return self._enter(state, module, args)
+        except Exception as error:  # the user's module runs whatever we make of it
+            self.watch.failed(type(module).__name__, error)
+            return state.push("other", type(module).__name__, module)
+
+    def _enter(self, state: ThreadState, module: nn.Module, args: Any) -> Frame:
+        if state.mode is None:
+            self.watch.join(state)
+        state.drop_stale_steps()
+        task = graph_task()
+        above = state.top if isinstance(state.top.module, nn.Module) and state.top.task == task else None
+        scope = self.watch.scopes.child(state.stack, module) if above is not None or task < 0 else None
+        if scope is None:
+            scope = self._outermost(module)
+        if above is not None and above.phase not in _OPEN_PHASES:
+            inside_loss = above.phase == "forward" and is_loss(module)
+            frame = state.push("loss" if inside_loss else above.phase, scope, module, above.base)
+            above.calls(frame)
+        else:
+            frame = state.push(self._phase(state, module, task, args), scope, module)
+        if _grad_enabled():
+            state.trail.mark(_sequence(), scope)
+        return frame
+
+    def _outermost(self, module: nn.Module) -> str:
+        """A module that no module's call led to: called by a method of its owner, or a model, or neither."""
+        owner, _ = code.module_above(sys._getframe(4))
+        within = self.watch.scopes.within(owner, module) if owner is not None and owner is not module else None
+        if within is not None:
+            return within
+        return self.watch.scopes.root(module) if self.watch.scopes.is_model(module) else type(module).__name__
+
+    def _phase(self, state: ThreadState, module: nn.Module, task: int, args: Any) -> str:
+        if task >= 0:
+            return "backward/recompute"
+        if not self.watch.scopes.is_model(module):
+            return self._modest_phase(state, module, args)
+        if not _grad_enabled() and not code.checkpointed(sys._getframe(4)):
+            return "inference"
+        if module.training:  # an evaluation before it, without no_grad, is over
+            state.resolve({FORWARD: "inference"})
+        state.enter_forward(continues=_follow(args, state.left))
+        return "forward" if module.training else FORWARD
+
+    def _modest_phase(self, state: ThreadState, module: nn.Module, args: Any) -> str:
+        """A module without parameters on its own: a loss, a metric, a transform, or one that is given its weights."""
+        if type(module).__module__.startswith("torchvision.transforms") or state.top.phase == "preprocess":
+            return "preprocess"
+        if not _grad_enabled():
+            return "other"
+        if is_loss(module):
+            return LOSS
+        if state.forward_done:
+            return AFTER
+        return BEFORE_GRAPH if any(t.requires_grad for t in tensors_in(args)) else BEFORE
+
+    def leave(self, state: ThreadState, frame: Frame, out: Any = None) -> None:
+        state.pop(frame)
+        top = state.top
+        if _grad_enabled():
+            state.trail.mark(_sequence(), top.scope)
+        if frame.phase is FORWARD and top.phase is not FORWARD and not any_needs_grad(out):
+            state.resolve({FORWARD: "inference"})  # nothing can come back to it
+        if top is state.bottom:
+            state.left = _sequence()
+            self.watch.part(state)
+
+
+def _follow(args: Any, left: int) -> bool:
+    """Whether what goes into a model was computed from what another put out: a model in several parts."""
+    return any(t.grad_fn is not None and t.grad_fn._sequence_nr() >= left for t in tensors_in(args))

@@ -1,0 +1,31 @@
+"""Tensors in the arguments and results of calls, however nested."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Every tensor in lists, tuples and dicts."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def any_needs_grad(value: Any) -> bool:
+    """Whether gradients can flow to or from it. An object of the user's may hold anything, so it counts as one."""
+    if isinstance(value, Tensor):
+        return bool(value.requires_grad)
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        return True
+    return any(any_needs_grad(item) for item in value)
