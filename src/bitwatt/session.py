@@ -153,6 +153,8 @@ class Session:
             layers |= harvest.layers
             for phase, span in harvest.seconds.items():
                 spans[phase] = spans.get(phase, 0.0) + span
+        if not harvests and not notes:
+            notes.append(f"nothing was watched: the program imported none of {', '.join(backends.FRAMEWORKS)}")
         return Run(
             id=f"{self._started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
             name=self.name,

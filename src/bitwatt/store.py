@@ -45,9 +45,9 @@ class Header:
     summary: Mapping[str, Any] = field(default_factory=dict)
 
 
-def save(run: Run, root: Path | None = None, *, summary: Mapping[str, Any] | None = None) -> Path:
-    """Write a run to `<root>/<id>.run`, completely or not at all. `summary` is kept in the header for listings."""
-    folder = FOLDER if root is None else Path(root)
+def save(run: Run, store: Path | str | None = None, *, summary: Mapping[str, Any] | None = None) -> Path:
+    """Write a run to `<store>/<id>.run`, completely or not at all. `summary` is kept in the header for listings."""
+    folder = FOLDER if store is None else Path(store)
     if not run.id or Path(run.id).name != run.id:
         raise RunFileError(f"a run cannot be kept under the id {run.id!r}: it must be a plain file name")
     header: Json = {
@@ -82,9 +82,9 @@ def save(run: Run, root: Path | None = None, *, summary: Mapping[str, Any] | Non
     return path
 
 
-def load(which: str | Path | None = None, root: Path | None = None) -> Run:
+def load(which: str | Path | None = None, store: Path | str | None = None) -> Run:
     """A run by path, id, name (the newest of that name) or unique beginning of an id; by default the newest."""
-    path = find(which, root)
+    path = find(which, store)
     with _opened(path) as file:
         header = _header(file, path)
         try:
@@ -103,10 +103,10 @@ def load(which: str | Path | None = None, root: Path | None = None) -> Run:
         raise RunFileError(f"{path} is not a run this bitwatt can read: {type(error).__name__}: {error}") from error
 
 
-def headers(root: Path | None = None) -> tuple[list[Header], list[RunFileError]]:
+def headers(store: Path | str | None = None) -> tuple[list[Header], list[RunFileError]]:
     """Every run in a folder, newest first, from first lines alone; and one error for each file that is damaged."""
     found, damaged = [], []
-    for path in (FOLDER if root is None else Path(root)).glob(f"*{SUFFIX}"):
+    for path in (FOLDER if store is None else Path(store)).glob(f"*{SUFFIX}"):
         try:
             found.append(_read_header(path))
         except RunFileError as error:
@@ -115,16 +115,16 @@ def headers(root: Path | None = None) -> tuple[list[Header], list[RunFileError]]
     return found, damaged
 
 
-def runs(root: Path | None = None) -> list[Header]:
+def runs(store: Path | str | None = None) -> list[Header]:
     """The runs in a folder, newest first."""
-    return headers(root)[0]
+    return headers(store)[0]
 
 
-def find(which: str | Path | None = None, root: Path | None = None) -> Path:
+def find(which: str | Path | None = None, store: Path | str | None = None) -> Path:
     """The file of a run, named as for `load`."""
     if which is not None and (isinstance(which, Path) or which.endswith(SUFFIX) or os.sep in which):
         return Path(which)
-    folder = FOLDER if root is None else Path(root)
+    folder = FOLDER if store is None else Path(store)
     kept = runs(folder)
     if which is None:
         if not kept:

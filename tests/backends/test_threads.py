@@ -175,9 +175,9 @@ def test_workers_count_in_the_phases_and_scopes_of_a_loader_without_workers() ->
 
     alone, sent = measured(lambda: epoch(0)), measured(lambda: epoch(2))
     assert macs(sent) == macs(alone) == {"epoch/inference": 16 * 64}
-    places = [{(row.phase, row.scope) for row in run.ledger if row.op.name != "aten.set_"} for run in (alone, sent)]
-    assert places[0] == places[1]
-    assert ("epoch/preprocess", "DataLoader") in places[0]
+    places = [{(r.phase, r.scope, r.op.name) for r in run.ledger} for run in (alone, sent)]
+    assert places[0] <= places[1]  # sending a batch takes some ops more
+    assert ("epoch/preprocess", "DataLoader", "aten.add") in places[0]
 
 
 def test_workers_that_outlive_the_session_do_not_disturb() -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ SCRIPTS = {
         raise KeyboardInterrupt
     """,
     "killed": "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
+    "left_at_once": "import os; print('left', flush=True); os._exit(5)",
     "stdin": "import sys; print(sys.stdin.read().upper(), input if False else '')",
     "handlers": """
         import atexit, logging, threading, time
@@ -106,12 +108,14 @@ def test_every_way_a_program_can_end_is_as_in_python(folder):
         assert watched.stdout == plain.stdout, name
         assert watched.returncode == plain.returncode, (name, watched.stderr)
         assert watched.stderr.startswith(plain.stderr), (name, plain.stderr, watched.stderr)
-        if name not in ("syntax", "killed", "stderr_gone"):
+        if name not in ("syntax", "stderr_gone"):
             assert "bitwatt report" in watched.stderr.splitlines()[-1], (name, watched.stderr)
     kept = {run.name: run.status for run in store.runs(folder / ".bitwatt")}
-    assert set(kept) == set(SCRIPTS) - {"syntax", "killed"}
+    assert set(kept) == set(SCRIPTS) - {"syntax"}
     assert kept["error"] == "failed: ValueError: boom"
     assert kept["interrupt"] == "interrupted"
+    assert kept["killed"] == "exited: SIGTERM"
+    assert kept["left_at_once"] == "exited: 5"
     assert kept["exit_none"] == kept["surroundings"] == "ok"
     assert len(store.runs(folder / ".bitwatt")) == len(kept)  # children reported nothing
 
@@ -122,6 +126,18 @@ def test_a_module_runs_as_with_python_m(folder, arguments):
     assert watched.stdout == plain.stdout
     assert watched.returncode == plain.returncode
     assert watched.stderr.startswith(plain.stderr)
+
+
+@pytest.mark.parametrize("program", [["pack", "a", "--by"], ["pack.zip", "fail"], ["code"], ["-", "x"]])
+def test_folders_archives_and_standard_input_run_as_with_python(folder, program):
+    with zipfile.ZipFile(folder / "pack.zip", "w") as archive:
+        archive.write(folder / "pack" / "__main__.py", "__main__.py")
+    source = {"input": "import sys; print(__name__, sys.argv, repr(sys.path[0])); print(sorted(globals()))"}
+    options = source if program[0] == "-" else {}
+    plain, watched = start([*PYTHON, *program], folder, **options), start([*BITWATT, *program], folder, **options)
+    assert watched.stdout == plain.stdout
+    assert watched.returncode == plain.returncode
+    assert watched.stderr.replace("python3.11", "python").startswith(plain.stderr.replace("python3.11", "python"))
 
 
 def test_the_report_goes_to_stderr_and_can_be_left_out(folder):

@@ -16,14 +16,17 @@ import io
 import os
 import runpy
 import shlex
+import signal
 import sys
 import types
-from contextlib import suppress
+import zipfile
+from contextlib import nullcontext, suppress
 from importlib.machinery import SourceFileLoader
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from bitwatt.cli.options import add_report_options, add_store_option, check_report_options, written
 
+_STDIN = "<stdin>"
 _VALUED = ("--name", "--store", "--format", "--by", "--cost-model")
 
 
@@ -61,13 +64,15 @@ def main(args: argparse.Namespace) -> int:
     module = program[1:2] if program[:1] == ["-m"] else None
     if not program or module == []:
         raise BitwattError("there is no script to run; write: bitwatt run script.py, or bitwatt run -m module")
-    name = args.name or (module[0] if module else os.path.splitext(os.path.basename(program[0]))[0])
-    code = None if module else _compiled(program[0])
+    script = os.path.splitext(os.path.basename(os.path.abspath(program[0])))[0] if program[0] != "-" else "stdin"
+    name = args.name or (module[0] if module else script)
+    code = None if module or _is_package(program[0]) else _compiled(program[0])
     closing = _Closing(args, measure(name, keep=not args.no_keep, store=args.store, strict=args.strict,
                                      command=shlex.join(program)))  # fmt: skip
     # Registered before the program registers anything, so it comes last: after the program's threads have ended and
     # its own exit handlers have run.
     atexit.register(closing)
+    _close_when_killed(closing)
     try:
         _execute(program, code)
     except BaseException as error:
@@ -83,11 +88,13 @@ class _Closing:
     def __init__(self, args: argparse.Namespace, measured: Any) -> None:
         self.args, self.measured, self.process, self.folder = args, measured, os.getpid(), os.getcwd()
         self.error: BaseException | None = None
+        self.done = False
         self.session = measured.__enter__()
 
     def __call__(self) -> None:
-        if os.getpid() != self.process:
+        if os.getpid() != self.process or self.done:
             return
+        self.done = True
         from bitwatt.errors import MissingRuleError
 
         with suppress(Exception):  # so that the report follows what the program printed
@@ -124,16 +131,46 @@ def _execute(program: list[str], code: types.CodeType | None) -> None:
     main = types.ModuleType("__main__")
     main.__dict__.update(__builtins__=builtins, __annotations__={})
     sys.modules["__main__"] = main
-    if code is None:
+    if code is None and program[0] == "-m":
         sys.argv = ["-m", *program[2:]]
         _set_path(os.getcwd())
         runpy._run_module_as_main(program[1])  # type: ignore[attr-defined]  # what `python -m` itself calls
         return
     sys.argv = list(program)
-    _set_path(os.path.dirname(os.path.realpath(program[0])))
+    if code is None:
+        sys.path[0] = os.path.abspath(program[0])
+        runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]  # as for a folder or an archive
+        return
     path = code.co_filename
+    _set_path("" if path == _STDIN else os.path.dirname(os.path.realpath(program[0])))
     main.__dict__.update(__file__=path, __cached__=None, __loader__=SourceFileLoader("__main__", path))
     exec(code, main.__dict__)
+
+
+def _close_when_killed(closing: _Closing) -> None:
+    """A scheduler's SIGTERM and os._exit end the process without its exit handlers: the run is kept all the same."""
+
+    def end(signum: int, _: Any) -> None:
+        closing.error = SystemExit(signal.Signals(signum).name)
+        closing()
+        signal.signal(signum, signal.SIG_DFL)
+        os.kill(os.getpid(), signum)
+
+    leave = os._exit
+
+    def watched_exit(status: int) -> NoReturn:
+        closing.error = SystemExit(status)
+        closing()
+        leave(status)
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, end)
+    os._exit = watched_exit
+
+
+def _is_package(path: str) -> bool:
+    """A folder or an archive with a __main__.py in it."""
+    return os.path.isdir(path) or (os.path.isfile(path) and zipfile.is_zipfile(path))
 
 
 def _set_path(folder: str) -> None:
@@ -144,9 +181,9 @@ def _set_path(folder: str) -> None:
 def _compiled(script: str) -> types.CodeType:
     from bitwatt.errors import BitwattError
 
-    path = os.path.abspath(script)
+    path = os.path.abspath(script) if script != "-" else _STDIN
     try:
-        with io.open_code(path) as file:
+        with io.open_code(path) if path != _STDIN else nullcontext(sys.stdin) as file:
             source = file.read()
     except OSError as error:
         raise BitwattError(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}") from error
