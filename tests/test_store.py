@@ -3,7 +3,7 @@
 import json
 import os
 import zlib
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import jsonschema
@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bitwatt import store
+from bitwatt.dtypes import Precision
 from bitwatt.errors import RunFileError, UnknownNameError
 from bitwatt.fingerprint import summary
 from bitwatt.ledger import Row
-from bitwatt.records import Layer, Op, TensorSpec
+from bitwatt.records import Layer, Op, Quantised, TensorSpec
 from factories import make_run, mm_op, transformer_run
 
 DATA = Path(__file__).parent / "data"
@@ -62,14 +63,14 @@ def test_whatever_was_called_comes_back_exactly(tmp_path, rows):
 
 
 def test_everything_else_comes_back_too(tmp_path):
-    run = transformer_run(2, 64, status="failed: ValueError: ü\n", notes=("a", "b"))
+    run = replace(quantised_run(), status="failed: ValueError: ü\n", notes=("a", "b"))
     assert same(store.load(store.save(run, tmp_path, summary=summary(run))), run)
 
 
 def test_files_follow_the_published_schema(tmp_path):
     run = make_run(
         [Row("forward", "", Op("toy.mm", (("x", (float("inf"), None, TensorSpec((1,), "int8", 3, ((1, 2),)))),)), 1)],
-        layers={"fc": Layer("Linear", None, 3)},
+        layers=quantised_run().layers,
         phase_seconds={"forward": 0.5},
     )
     header, _, body = store.save(run, tmp_path, summary=summary(run)).read_bytes().partition(b"\n")
@@ -79,16 +80,25 @@ def test_files_follow_the_published_schema(tmp_path):
             jsonschema.Draft202012Validator({**SCHEMA, "$ref": f"#/$defs/{name}"}).validate(document | {"more": 1})
 
 
-def test_a_file_of_version_1_stays_readable():
+def test_files_of_every_version_stay_readable():
     assert same(store.load(DATA / "run-v1.run"), transformer_run(2, 64, 3, 8))
+    assert same(store.load(DATA / "run-v2.run"), quantised_run())
     assert store.headers(DATA)[0][0].summary["totals"]["flops"] > 0
+
+
+def quantised_run():
+    run = transformer_run(2, 64, 3, 8)
+    weights = Quantised(Precision("nf4", "float", 4), 4.5, "a.library.Linear4bit: quant_type=nf4")
+    activations = Quantised(Precision("ternary", "int", 1.58), 1.58, stored=False)
+    layer = Layer("Linear4bit", "uint8", 320_000, ((5000, 64),), 180_000, weights, activations, 0.5, "")
+    return replace(run, layers={**run.layers, "lm_head": layer, "odd": Layer("Odd", unknown="says nothing")})
 
 
 def test_an_older_file_goes_through_every_migration(tmp_path, monkeypatch):
     path = store.save(make_run(name="old"), tmp_path)
-    monkeypatch.setattr(store, "VERSION", 3)
-    monkeypatch.setitem(store.MIGRATIONS, 1, lambda header, body: (header | {"name": header["name"] + "er"}, body))
-    monkeypatch.setitem(store.MIGRATIONS, 2, lambda header, body: (header | {"name": header["name"] + "!"}, body))
+    monkeypatch.setattr(store, "VERSION", 4)
+    monkeypatch.setitem(store.MIGRATIONS, 2, lambda header, body: (header | {"name": header["name"] + "er"}, body))
+    monkeypatch.setitem(store.MIGRATIONS, 3, lambda header, body: (header | {"name": header["name"] + "!"}, body))
     assert store.load(path).name == "older!"
     assert store.runs(tmp_path)[0].name == "older!"
 
@@ -128,7 +138,7 @@ def test_a_damaged_file_says_what_is_wrong_and_hides_no_other(tmp_path):
         "cut-header": (whole[:40], "truncated"),
         "cut-body": (whole[:-5], "damaged"),
         "more": (whole + b"x", "damaged"),
-        "newer": (whole.replace(b'"version":1', b'"version":99', 1), "upgrade"),
+        "newer": (whole.replace(b'"version":2', b'"version":99', 1), "upgrade"),
         "lacking": (b'{"format":"bitwatt.run","version":1}\n', "damaged"),
     }
     for name, (content, _) in broken.items():

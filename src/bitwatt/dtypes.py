@@ -12,7 +12,7 @@ class Precision:
 
     name: str
     kind: str  # float, int, complex, bool, bits
-    bits: int
+    bits: float  # whole but for ternary values, which carry log2 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class DType:
 def _table() -> dict[str, DType]:
     table: dict[str, DType] = {}
 
-    def add(kind: str, bits: int, itemsize: Fraction | int, *names: str) -> None:
+    def add(kind: str, bits: float, itemsize: Fraction | int, *names: str) -> None:
         for name in names:
             table[name] = DType(Precision(name, kind, bits), Fraction(itemsize))
 

@@ -9,14 +9,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import entry_points
+from typing import Any, NamedTuple
 
 from bitwatt.errors import MissingRuleError, UnknownNameError
 from bitwatt.ledger import Ledger, Row
+from bitwatt.precision.operands import effective, effective_bytes
 from bitwatt.records import Layer, Op, Run, Work
 from bitwatt.registry import RULES, Rule, work_of
 
-#: (kind of work, precision, amount): what a cost model asks for one call.
-Charge = tuple[str, str, int]
+
+class Charge(NamedTuple):
+    """What a cost model asks for one kind of work of one call. `part` as in Work: "", masked, quantisation."""
+
+    kind: str
+    precision: str
+    amount: int
+    part: str = ""
+
 
 COUNTED, FREE, MISSING = "counted", "free", "missing"
 
@@ -30,6 +39,8 @@ class Entry:
     work: Work | None
     layer: Layer | None = None
     reason: str = ""
+    #: Bytes if operands moved as they are kept, not as they are expanded; None where that is what moved.
+    bytes_effective: int | None = None
 
     @property
     def status(self) -> str:
@@ -50,7 +61,7 @@ class CostModel:
     unit: str
     about: str
     source: str
-    charges: Callable[[Entry], Iterable[Charge]]
+    charges: Callable[[Entry], Iterable[tuple[Any, ...]]]
     #: Kinds that this convention cannot speak of. A row made of nothing else is left out rather than priced at 0.
     outside: frozenset[str] = frozenset({"text"})
 
@@ -63,16 +74,22 @@ class CostModel:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many calls were counted, free on purpose, or covered by no rule."""
+    """How many calls were counted, free on purpose, or covered by no rule; and how many layers look quantised though
+    nothing but their dtype could be found out."""
 
     counted: int
     free: int
     missing: int
     estimated: int = 0
+    dtype_only: int = 0
 
     def __str__(self) -> str:
         text = f"{self.counted:,} ops counted, {self.free:,} free, {self.missing:,} missing"
-        return f"{text}, {self.estimated:,} estimated" if self.estimated else text
+        if self.estimated:
+            text += f", {self.estimated:,} estimated"
+        if self.dtype_only:
+            text += f"; {self.dtype_only:,} {'layer' if self.dtype_only == 1 else 'layers'} by dtype only"
+        return text
 
 
 class Totals:
@@ -84,25 +101,26 @@ class Totals:
     @cached_property
     def _charged(self) -> list[tuple[Entry, tuple[Charge, ...]]]:
         return [
-            (entry, tuple(self.model.charges(entry)))
+            (entry, tuple(Charge(*charge) for charge in self.model.charges(entry)))
             for entry in self.entries
             if entry.work is not None and self.model.covers(entry.work)
         ]
 
     @cached_property
     def total(self) -> int:
-        return sum(amount * entry.row.calls for entry, charges in self._charged for _, _, amount in charges)
+        return sum(charge.amount * entry.row.calls for entry, charges in self._charged for charge in charges)
 
     def by(self, *keys: str) -> dict[str, int] | dict[tuple[str, ...], int]:
-        """Sums over one or more of phase, scope, op, family, kind, precision. One key gives a dict of plain strings."""
+        """Sums over one or more of phase, scope, op, family, kind, precision, part. One key gives a dict of plain
+        strings."""
         if unknown := set(keys) - set(KEYS):
             raise UnknownNameError(f"cannot sum by {', '.join(sorted(unknown))}; choose from {', '.join(KEYS)}")
         sums: dict[tuple[str, ...], int] = {}
-        split = bool({"kind", "precision"} & set(keys))
+        split = bool({"kind", "precision", "part"} & set(keys))
         for entry, charges in self._charged:
-            for charge in charges if split or charges else (("", "", 0),):
+            for charge in charges if split or charges else (Charge("", "", 0),):
                 group = tuple(KEYS[key](entry, charge) for key in keys)
-                sums[group] = sums.get(group, 0) + charge[2] * entry.row.calls
+                sums[group] = sums.get(group, 0) + charge.amount * entry.row.calls
         if len(keys) == 1:
             return {group[0]: amount for group, amount in sums.items()}
         return sums
@@ -124,7 +142,8 @@ class Totals:
             calls[entry.status] += entry.row.calls
             if entry.work is not None and entry.work.estimated:
                 estimated += entry.row.calls
-        return Coverage(calls[COUNTED], calls[FREE], calls[MISSING], estimated)
+        unknown = {entry.row.scope for entry in self.entries if entry.layer is not None and entry.layer.unknown}
+        return Coverage(calls[COUNTED], calls[FREE], calls[MISSING], estimated, len(unknown))
 
     def __repr__(self) -> str:
         return f"<{self.total:,} {self.model.unit} ({self.model}); {self.coverage}>"
@@ -135,20 +154,21 @@ KEYS: Mapping[str, Callable[[Entry, Charge], str]] = {
     "scope": lambda entry, _: entry.row.scope,
     "op": lambda entry, _: entry.op.name,
     "family": lambda entry, _: entry.rule.family if entry.rule else "",
-    "kind": lambda _, charge: charge[0],
-    "precision": lambda _, charge: charge[1],
+    "kind": lambda _, charge: charge.kind,
+    "precision": lambda _, charge: charge.precision,
+    "part": lambda _, charge: charge.part,
 }
 
 _models: dict[str, CostModel] = {}
-_entries: weakref.WeakKeyDictionary[Ledger, tuple[int, list[Entry]]] = weakref.WeakKeyDictionary()
+_entries: weakref.WeakKeyDictionary[Ledger, tuple[Any, list[Entry]]] = weakref.WeakKeyDictionary()
 
 
 def cost_model(
     name: str, *, unit: str, source: str, outside: Iterable[str] = ("text",)
-) -> Callable[[Callable[[Entry], Iterable[Charge]]], CostModel]:
+) -> Callable[[Callable[[Entry], Iterable[tuple[Any, ...]]]], CostModel]:
     """Make a cost model of a function from an entry to charges; its docstring is the formula people read."""
 
-    def register(charges: Callable[[Entry], Iterable[Charge]]) -> CostModel:
+    def register(charges: Callable[[Entry], Iterable[tuple[Any, ...]]]) -> CostModel:
         about = " ".join((charges.__doc__ or "").split())
         _models[name] = CostModel(name, unit, about, source, charges, frozenset(outside))
         return _models[name]
@@ -176,19 +196,42 @@ def find_model(model: CostModel | str) -> CostModel:
 
 
 def entries_of(ledger: Ledger, layers: Mapping[str, Layer] | None = None) -> list[Entry]:
-    """Each row with its rule and work, found once per ledger and set of rules."""
+    """Each row with its rule and work, found once per ledger, layers and set of rules."""
     known = _entries.get(ledger)
-    if known and known[0] == RULES.version:
+    if known and known[0] == (RULES.version, id(layers)):
         return known[1]
     works: dict[Op, tuple[Rule | None, Work | None, str]] = {}
+    owners: dict[str, tuple[Layer | None, bool]] = {}
     entries = []
     for row in ledger:
         if row.op not in works:
             works[row.op] = _work(row.op)
-        rule, work, reason = works[row.op]
-        entries.append(Entry(row, rule, work, (layers or {}).get(row.scope), reason))
-    _entries[ledger] = (RULES.version, entries)  # after the loop: finding rules loads files, which adds rules
+        if row.scope not in owners:
+            owners[row.scope] = _owner(row.scope, layers or {})
+        entries.append(_entry(row, *works[row.op], *owners[row.scope]))
+    _entries[ledger] = ((RULES.version, id(layers)), entries)  # after the loop: finding rules loads files, adding rules
     return entries
+
+
+def _owner(scope: str, layers: Mapping[str, Layer]) -> tuple[Layer | None, bool]:
+    """The layer of a scope, and whether it is only a part of that layer, such as a fake quantiser."""
+    own = layers.get(scope)
+    if own is not None and own.shapes:
+        return own, False
+    outer = scope
+    while "." in outer:
+        outer = outer.rpartition(".")[0]
+        layer = layers.get(outer)
+        if layer is not None and layer.shapes:
+            return (own, False) if layer.weights is None else (layer, True)
+    return own, False
+
+
+def _entry(row: Row, rule: Rule | None, work: Work | None, reason: str, layer: Layer | None, inside: bool) -> Entry:
+    if work is None or layer is None or layer.is_plain:
+        return Entry(row, rule, work, layer, reason)
+    carried = effective(work, row.op, layer, row.phase, inside=inside)
+    return Entry(row, rule, carried, layer, reason, effective_bytes(carried, row.op, layer, row.phase))
 
 
 def _work(op: Op) -> tuple[Rule | None, Work | None, str]:

@@ -22,9 +22,9 @@ ARITHMETIC = frozenset(
 OTHER_KINDS = frozenset(["compare", "logic", "cast", "random", "index", "text", "comm"])
 KINDS = ARITHMETIC | OTHER_KINDS | {"mac"}
 
-#: Parts of element-wise work that conventions treat apart: what falls on a mask, and what a kernel computes a second
-#: time to save memory.
-NECESSARY, MASKED, RECOMPUTED = "", "masked", "recomputed"
+#: Parts of element-wise work that are told apart: what falls on a mask, what a kernel computes a second time to save
+#: memory, and what goes to and from a quantised format (scales, zero points, unpacking, rounding).
+NECESSARY, MASKED, RECOMPUTED, QUANTISATION = "", "masked", "recomputed", "quantisation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +89,8 @@ def _tensors(values: Iterable[Any]) -> Iterator[TensorSpec]:
 class Product:
     """`batch` matrix products of m x k by k x n. Every multiply-accumulate belongs to one, convolutions included.
 
+    `a` and `b` are what the values of the operands carry (effective precision), `ran` is what the multiplier worked in
+    (executed precision) where that is not the wider of them: bfloat16 for a 4-bit weight that is expanded first.
     `masked` and `sparse` are the multiply-accumulates among them (before complex ones count as four) that a mask and
     the zeros of a sparse operand let a kernel leave out.
     """
@@ -102,6 +104,11 @@ class Product:
     masked: int = 0
     sparse: int = 0
     recomputed: bool = False
+    ran: Precision | None = None
+
+    @property
+    def executed(self) -> Precision:
+        return self.ran or max(self.a, self.b, key=lambda precision: precision.bits)
 
     @property
     def components(self) -> int:
@@ -183,12 +190,45 @@ def _plus(a: int | None, b: int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Quantised:
+    """How a layer's weights, or the values that go into it, are written where their dtype does not say it.
+
+    `precision` is of one value, `effective_bits` includes its share of scales and zero points. `stored` says that they
+    are kept so in memory; else they are rounded on the way (quantisation-aware training, casts to float8).
+    """
+
+    precision: Precision
+    effective_bits: float
+    source: str = ""  # the class and attributes that told
+    stored: bool = True
+
+    @property
+    def bits(self) -> float:
+        return self.precision.bits
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
-    """What is known of one place in a model: its class and the dtype of the weights it owns."""
+    """What is known of one place in a model: its class, its weights, and how they are written.
+
+    `shapes` are those of its weights as the mathematics sees them, packed or not. `density` is the share of them that
+    is not zero. `unknown` says why the width of a layer that looks quantised could not be found; then the dtype stands.
+    """
 
     kind: str
     weight_dtype: str | None = None
     parameters: int = 0
+    shapes: tuple[tuple[int, ...], ...] = ()
+    weight_bytes: int = 0
+    weights: Quantised | None = None
+    activations: Quantised | None = None
+    density: float = 1.0
+    unknown: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Nothing but the dtypes of its ops need be known to price them."""
+        return self.weights is None and self.activations is None and self.density == 1.0
 
 
 @dataclass(frozen=True, slots=True)

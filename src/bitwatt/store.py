@@ -8,15 +8,16 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bitwatt.dtypes import Precision
 from bitwatt.errors import RunFileError, UnknownNameError
 from bitwatt.ledger import Ledger, Row
-from bitwatt.records import Layer, Machine, Op, Run, TensorSpec
+from bitwatt.records import Layer, Machine, Op, Quantised, Run, TensorSpec
 
-FORMAT, VERSION, SUFFIX = "bitwatt.run", 1, ".run"
+FORMAT, VERSION, SUFFIX = "bitwatt.run", 2, ".run"
 FOLDER = Path(".bitwatt")
 
 _HEADER_LIMIT = 1 << 20  # a first line longer than this is not ours; reading on could swallow a whole foreign file
@@ -26,6 +27,18 @@ Json = dict[str, Any]
 #: Version -> what turns a (header, body) of that version into one of the next. Append only; tests/data keeps a file of
 #: every version. `body` is None when only the header is read.
 MIGRATIONS: dict[int, Callable[[Json, Json | None], tuple[Json, Json | None]]] = {}
+
+
+def _layers_as_objects(header: Json, body: Json | None) -> tuple[Json, Json | None]:
+    """Version 2 writes layers as objects, since they have come to hold how their weights are written."""
+    if body is None:
+        return header, None
+    names = ("kind", "weight_dtype", "parameters")
+    layers = {scope: dict(zip(names, layer, strict=True)) for scope, layer in body["layers"].items()}
+    return header, body | {"layers": layers}
+
+
+MIGRATIONS[1] = _layers_as_objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +212,7 @@ def _body(run: Run) -> Json:
         ],
         "rows": rows,
         "phase_seconds": dict(run.phase_seconds),
-        "layers": {scope: [layer.kind, layer.weight_dtype, layer.parameters] for scope, layer in run.layers.items()},
+        "layers": {scope: _layer_json(layer) for scope, layer in run.layers.items()},
     }
 
 
@@ -216,11 +229,27 @@ def _run(header: Json, body: Json) -> Run:
         ledger=Ledger(Row(phase, scope, ops[index], calls) for phase, scope, index, calls in body["rows"]),
         machine=Machine(header["machine"]),
         phase_seconds=body["phase_seconds"],
-        layers={scope: Layer(*layer) for scope, layer in body["layers"].items()},
+        layers={scope: _layer(layer) for scope, layer in body["layers"].items()},
         command=header["command"],
         status=header["status"],
         notes=tuple(header["notes"]),
     )
+
+
+def _layer_json(layer: Layer) -> Json:
+    """Fields that differ from those of a layer about which nothing is known."""
+    blank = Layer(layer.kind)
+    fields = {key: value for key, value in asdict(layer).items() if key == "kind" or value != getattr(blank, key)}
+    for key in {"weights", "activations"} & set(fields):
+        fields[key] = fields[key] | {"precision": list(fields[key]["precision"].values())}
+    return fields
+
+
+def _layer(fields: Json) -> Layer:
+    decoded: Json = fields | {"shapes": _tuples(fields.get("shapes", ()))}
+    for key in {"weights", "activations"} & set(fields):
+        decoded[key] = Quantised(**fields[key] | {"precision": Precision(*fields[key]["precision"])})
+    return Layer(**decoded)
 
 
 def _encode(value: Any) -> Any:

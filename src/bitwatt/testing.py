@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from bitwatt.ledger import Row
-from bitwatt.pricing import CostModel, Entry, find_model
+from bitwatt.pricing import Charge, CostModel, Entry, find_model
 from bitwatt.records import KINDS, Op, Work
 from bitwatt.registry import RULES, Rule, work_of
 
@@ -70,4 +70,5 @@ def check_cost_model(model: CostModel | str, *ops: Op) -> None:
         rule: Rule | None = RULES.find(op.name)
         assert rule is not None, f"no rule covers {op.name}"
         charges = list(model.charges(Entry(Row("forward", "", op, 1), rule, work_of(rule, op))))
-        assert all(type(amount) is int and amount >= 0 for *_, amount in charges), f"{model} on {op}: not whole numbers"
+        amounts = [Charge(*charge).amount for charge in charges]
+        assert all(type(amount) is int and amount >= 0 for amount in amounts), f"{model} on {op}: not whole numbers"

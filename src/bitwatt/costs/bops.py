@@ -10,15 +10,23 @@ from bitwatt.records import RECOMPUTED, Product
 HARDWARE_WIDTHS = (4, 8, 16, 32, 64)
 
 
-def _weighed(entry: Entry, width: Callable[[int], int]) -> Iterable[Charge]:
+def _weighed(entry: Entry, width: Callable[[float], float]) -> Iterable[Charge]:
     yield from products(entry, lambda product: 2 * product.macs * width(max(product.a.bits, product.b.bits)))
     yield from elements(entry, lambda precision: width(precision.bits), frozenset({RECOMPUTED}))
 
 
 @cost_model("bops", unit="BOP", source="bitwatt: FLOPs x bits, the reading of a FLOP as work linear in operand width")
 def BOPS(entry: Entry) -> Iterable[Charge]:
-    """FLOPs times the bits of the wider operand."""
+    """FLOPs times the bits that the values of the wider operand carry (its effective precision)."""
     return _weighed(entry, lambda bits: bits)
+
+
+@cost_model("bops:executed", unit="BOP", source="as bops, at the width of the multiplier that ran")
+def EXECUTED(entry: Entry) -> Iterable[Charge]:
+    """FLOPs times the bits of the precision the arithmetic ran in: a 4-bit weight that is expanded to bfloat16 and
+    multiplied by bfloat16 costs 16."""
+    yield from products(entry, lambda product: 2 * product.macs * product.executed.bits)
+    yield from elements(entry, lambda precision: precision.bits, frozenset({RECOMPUTED}))
 
 
 @cost_model("bops:aligned", unit="BOP", source="as bops, after google/aqt compute_cost_utils' snapping of widths")

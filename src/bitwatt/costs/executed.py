@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bitwatt.costs.flops import label
 from bitwatt.hardware.avx2 import AVX2
 from bitwatt.hardware.processor import Processor, elements_of
 from bitwatt.hardware.sm90 import SM90
@@ -20,15 +19,15 @@ def charges(entry: Entry, processor: Processor) -> Iterable[Charge]:
     exact = _known(entry.op, processor)
     if exact is not None:
         if exact:
-            yield _main_kind(entry), precision, round(exact)
+            yield Charge(_main_kind(entry), precision, round(exact))
         return
     assert entry.work is not None
     for product, times in entry.work.products:
         share = product.visible / product.macs if MASKED in processor.skips and product.macs else 1
-        yield "mac", label(product.a.name, product.b.name), round(processor.product(product) * share * times)
+        yield Charge("mac", product.executed.name, round(processor.product(product) * share * times))
     for kind, of, part, n in entry.work.ops:
         if kind in ARITHMETIC and part not in processor.skips and of.kind in {"float", "complex"}:
-            yield kind, of.name, round(n * processor.kinds.get(kind, 1.0))
+            yield Charge(kind, of.name, round(n * processor.kinds.get(kind, 1.0)), part)
 
 
 def _known(op: Op, processor: Processor) -> float | None:

@@ -7,20 +7,25 @@ from bitwatt.pricing import Charge, Entry, cost_model
 from bitwatt.records import ARITHMETIC, MASKED, RECOMPUTED, Product
 
 
-def products(entry: Entry, amount: Callable[[Product], int]) -> Iterable[Charge]:
+def products(entry: Entry, amount: Callable[[Product], float]) -> Iterable[Charge]:
     """`amount` of each matrix product that no kernel computes a second time."""
     assert entry.work is not None
     for product, times in entry.work.products:
         if not product.recomputed:
-            yield "mac", label(product.a.name, product.b.name), amount(product) * times
+            yield Charge("mac", label(product.a.name, product.b.name), whole(amount(product) * times))
 
 
-def elements(entry: Entry, amount: Callable[[Precision], int], without: frozenset[str]) -> Iterable[Charge]:
+def elements(entry: Entry, amount: Callable[[Precision], float], without: frozenset[str]) -> Iterable[Charge]:
     """`amount` for each arithmetic operation that is no multiply-accumulate, parts in `without` left out."""
     assert entry.work is not None
     for kind, precision, part, n in entry.work.ops:
         if kind in ARITHMETIC and part not in without:
-            yield kind, precision.name, n * amount(precision)
+            yield Charge(kind, precision.name, whole(n * amount(precision)), part)
+
+
+def whole(amount: float) -> int:
+    """Amounts are whole but where a ternary value's 1.58 bits come in."""
+    return amount if isinstance(amount, int) else round(amount)
 
 
 def label(a: str, b: str) -> str:

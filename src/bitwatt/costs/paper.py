@@ -36,9 +36,19 @@ def _flops(entry: Entry) -> int:
 
 
 def _width(entry: Entry) -> Precision:
-    """The layer's weights if it owns any, else the wider factor of a product, else the widest tensor."""
-    if entry.layer is not None and entry.layer.weight_dtype is not None:
-        return dtype(entry.layer.weight_dtype).precision
+    """What the layer's weights carry; those of a layer in a wider dtype are cast to that of the op (autocast)."""
+    own = _own_width(entry)
+    layer = entry.layer
+    if layer is None or layer.weight_dtype is None:
+        return own
+    if layer.weights is not None:
+        return layer.weights.precision
+    kept = dtype(layer.weight_dtype).precision
+    return own if own.kind == kept.kind and own.bits < kept.bits else kept
+
+
+def _own_width(entry: Entry) -> Precision:
+    """The wider factor of a product, else the widest tensor."""
     if entry.work is not None and entry.work.products:  # not its scales, nor what it accumulates in
         factors = [factor for product, _ in entry.work.products for factor in (product.a, product.b)]
         return max(factors, key=lambda precision: precision.bits)
@@ -54,11 +64,11 @@ def FLOPS_PAPER(entry: Entry) -> Iterable[Charge]:
     chosen here: normalisation, reductions, pooling and losses are element-wise; recurrent layers and the backward of
     convolutions are their matrix products; fused optimizers are the arithmetic of the steps they replace; copies,
     casts, look-ups and random numbers are 0."""
-    yield "paper", _width(entry).name, _flops(entry)
+    yield Charge("paper", _width(entry).name, _flops(entry))
 
 
 @cost_model("bops:paper", unit="BOP", source=_SOURCE)
 def BOPS_PAPER(entry: Entry) -> Iterable[Charge]:
     """flops:paper times the width of the layer's weights, of the op's own tensors where the layer has none."""
     width = _width(entry)
-    yield "paper", width.name, math.ceil(_flops(entry) * width.bits)
+    yield Charge("paper", width.name, math.ceil(_flops(entry) * width.bits))

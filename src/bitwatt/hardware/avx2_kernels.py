@@ -52,9 +52,9 @@ def product(p: Product) -> float:
     """A matrix product of an op that has no formula of its own here."""
     if "complex" in (p.a.kind, p.b.kind):
         return 4 * p.batch * gemm(p.m, p.k, p.n)
-    if "float" not in (p.a.kind, p.b.kind):
+    if p.executed.kind != "float":
         return 0
-    return p.batch * gemm(p.m, p.k, p.n, vector=4 if max(p.a.bits, p.b.bits) == 64 else 8)
+    return p.batch * gemm(p.m, p.k, p.n, vector=4 if p.executed.bits == 64 else 8)
 
 
 def mm(a: Args, op: Op) -> float:

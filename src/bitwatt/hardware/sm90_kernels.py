@@ -74,7 +74,7 @@ def _tensor_gemm(m: int, k: int, n: int, bias: bool) -> float:
 
 def product(p: Product) -> float:
     components = 4 if "complex" in (p.a.kind, p.b.kind) else 1
-    return components * p.batch * gemm(p.m, p.k, p.n, narrow=max(p.a.bits, p.b.bits) <= 16)
+    return components * p.batch * gemm(p.m, p.k, p.n, narrow=p.executed.bits <= 16)
 
 
 def mm(a: Args, op: Op) -> float:

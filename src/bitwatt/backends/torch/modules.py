@@ -82,6 +82,7 @@ class ModuleCalls:
         scope = self.watch.scopes.child(state.stack, module) if above is not None or task < 0 else None
         if scope is None:
             scope = self._outermost(module)
+        scope = self.watch.scopes.called(scope, module)
         if above is not None and above.phase not in _OPEN_PHASES:
             inside_loss = above.phase == "forward" and is_loss(module)
             frame = state.push("loss" if inside_loss else above.phase, scope, module, above.base)

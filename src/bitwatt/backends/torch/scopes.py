@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-import torch
 from torch import nn
-from torch.nn.parameter import is_lazy
 
-from bitwatt.backends.torch.encode import dtype_name
+from bitwatt.backends.torch.layers import describe, has_weights, own_parameters, same_precision, unseen
 from bitwatt.backends.torch.state import Frame
 from bitwatt.records import Layer
 
@@ -58,6 +54,9 @@ class Scopes:
         self._names: ByIdentity[ByIdentity[str]] = ByIdentity()
         self._owners: ByIdentity[str] = ByIdentity()
         self._layers: dict[str, Layer] = {}
+        self._called: set[str] = set()
+        #: Module -> the scope it was called at and its weight then -> the scope to count under.
+        self._seen: ByIdentity[dict[tuple[str, type, int], str]] = ByIdentity()
         self._final: dict[str, str] = {}
 
     def is_model(self, module: nn.Module) -> bool:
@@ -108,7 +107,7 @@ class Scopes:
             if name is not None:
                 self.roots[i].inside = (index, name)
         self._alive = [i for i in self._alive if self.roots[i].inside is None] + [index]
-        with _unseen():
+        with unseen():
             self._describe(scope, module)
         return scope
 
@@ -125,15 +124,35 @@ class Scopes:
             scope = _join(root, _unwrapped(module, name))
             if self._known.get(child) is None:
                 self._known.put(child, scope)
-            own = [p for p in child._parameters.values() if p is not None]
+            own = own_parameters(child)
             for parameter in own:
                 self._owners.put(parameter, scope)
             if own or scope not in self._layers:
-                weight = child._parameters.get("weight")  # never the attribute: a property may compute it
-                first = weight if weight is not None else own[0] if own else None
-                dtype = dtype_name(first.dtype) if first is not None else None
-                size = sum(p.numel() for p in own if not is_lazy(p))
-                self._layers[scope] = Layer(type(child).__name__, dtype, size)
+                self._layers[scope] = describe(child)
+
+    def called(self, scope: str, module: nn.Module) -> str:
+        """A module is called at `scope` for the first time, or with other weights than before: the scope to count it
+        under. Where its precision has changed since, that is another one, told by the format."""
+        if not has_weights(module):
+            self._called.add(scope)
+            return scope
+        weight = module._parameters.get("weight")
+        sight = (scope, type(weight), id(weight))
+        seen = self._seen.get(module) or self._seen.put(module, {})
+        if sight not in seen:
+            seen[sight] = self._first_call(scope, module)
+        return seen[sight]
+
+    def _first_call(self, scope: str, module: nn.Module) -> str:
+        with unseen():
+            layer = describe(module)
+        known = self._layers.get(scope)
+        if known is not None and scope in self._called and not same_precision(known, layer):
+            weights = layer.weights
+            scope = f"{scope} ({weights.precision.name if weights else layer.weight_dtype})"
+        self._layers[scope] = layer
+        self._called.add(scope)
+        return scope
 
     def final(self, scope: str) -> str:
         """The name people see. One model: bare paths. Several: each path under its model's class."""
@@ -166,7 +185,18 @@ class Scopes:
         self._final = {}
 
     def layers(self) -> dict[str, Layer]:
-        return {self.final(scope): layer for scope, layer in self._layers.items()}
+        """Every layer by its final name. Weights of layers that are used without being called, such as the projections
+        of nn.MultiheadAttention, are also weights of the nearest layer around them that was."""
+        layers = {self.final(scope): layer for scope, layer in self._layers.items()}
+        called = {self.final(scope) for scope in self._called}
+        for scope, layer in list(layers.items()):
+            if layer.shapes and scope not in called:
+                user = scope
+                while "." in user and user not in called:
+                    user = user.rpartition(".")[0]
+                if user in called and user in layers:
+                    layers[user] = replace(layers[user], shapes=(*layers[user].shapes, *layer.shapes))
+        return layers
 
 
 _losses: dict[type, bool] = {}
@@ -179,18 +209,6 @@ def is_loss(module: nn.Module) -> bool:
         named = kind.__name__.endswith(("Loss", "Criterion"))
         known = _losses[kind] = named or issubclass(kind, nn.modules.loss._Loss)
     return known
-
-
-@contextmanager
-def _unseen() -> Iterator[None]:
-    """Look at tensors without a trace in graphs being traced or in the user's function modes."""
-    tracing = torch._C._get_tracing_state()
-    torch._C._set_tracing_state(None)
-    try:
-        with torch._C.DisableTorchFunction():
-            yield
-    finally:
-        torch._C._set_tracing_state(tracing)
 
 
 def _modules(module: nn.Module) -> dict[str, nn.Module]:

@@ -37,7 +37,7 @@ class Frame:
     of the modules it calls. It holds the module itself only while the call lasts.
     """
 
-    __slots__ = ("base", "below", "context", "counts", "module", "phase", "ref", "scope", "task")
+    __slots__ = ("base", "below", "context", "counts", "module", "phase", "ref", "scope", "task", "weight")
 
     def __init__(
         self,
@@ -50,7 +50,9 @@ class Frame:
         base: tuple[str, ...] = (),
     ) -> None:
         self.phase, self.scope, self.task, self.module = phase, scope, task, module
-        self.ref: Any = weakref.ref(module) if isinstance(module, torch.nn.Module) else None
+        self.ref: Any = None
+        if isinstance(module, torch.nn.Module):
+            self.ref, self.weight = weakref.ref(module), type(module._parameters.get("weight"))
         self.context, self.base = context, base
         self.counts: Counts = counts if counts is not None else {}
         self.below: dict[int, Frame] = {}
@@ -136,6 +138,7 @@ class ThreadState:
             or context is None
             or not context.token.open
             or graph_task() != top.task
+            or type(module._parameters.get("weight")) is not frame.weight  # quantised or pruned in between
         ):
             return None
         if frame.phase is not top.phase:

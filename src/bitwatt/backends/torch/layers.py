@@ -1,0 +1,120 @@
+"""What a module is at first sight: class, weights, and how they are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.utils._python_dispatch import _disable_current_modes
+
+from bitwatt.backends.torch.encode import dtype_name
+from bitwatt.precision import Widths, resolve
+from bitwatt.records import Layer
+
+#: Weights with fewer zeros than this among the first values looked at are taken as dense.
+_SAMPLE, _SPARSE = 4096, 0.02
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Look at tensors without a trace in graphs being traced, in modes, or in what is counted."""
+    tracing = torch._C._get_tracing_state()
+    torch._C._set_tracing_state(None)
+    try:
+        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
+            yield
+    finally:
+        torch._C._set_tracing_state(tracing)
+
+
+def own_parameters(module: nn.Module) -> list[Any]:
+    return [p for p in module._parameters.values() if p is not None]
+
+
+def has_weights(module: nn.Module) -> bool:
+    """Whether anything need be found out about it: most modules of a model hold nothing."""
+    return bool(module._parameters or module._buffers or "_packed_params" in module.__dict__)
+
+
+def describe(module: nn.Module) -> Layer:
+    """Everything about a layer that shapes and dtypes of its ops do not tell. Called inside `unseen`."""
+    own = own_parameters(module)
+    weight = module._parameters.get("weight")  # never the attribute: a property may compute it
+    first = weight if weight is not None else own[0] if own else None
+    dtype = dtype_name(first.dtype) if first is not None else None
+    if not has_weights(module):
+        return Layer(type(module).__name__)
+    widths, unknown = resolve(module)
+    known = [p for p in own if not is_lazy(p)]
+    sizes = {id(p): p.numel() for p in known}
+    shapes = [tuple(map(int, p.shape)) for p in known if p.dim() >= 2]
+    kept = sum(_nbytes(p) for p in known)
+    if widths is not None and widths.shapes:
+        shapes, sizes, kept = _unpacked(widths, known, first)
+    return Layer(
+        kind=type(module).__name__,
+        weight_dtype=dtype or (widths.weights.precision.name if widths and widths.weights else None),
+        parameters=sum(sizes.values()),
+        shapes=tuple(shapes),
+        weight_bytes=kept,
+        weights=widths.weights if widths else None,
+        activations=widths.activations if widths else None,
+        density=_density(module, weight),
+        unknown=unknown,
+    )
+
+
+def same_precision(one: Layer, other: Layer) -> bool:
+    return _format(one) == _format(other) and one.density == other.density and one.weight_dtype == other.weight_dtype
+
+
+def _format(layer: Layer) -> tuple[str, ...]:
+    return tuple(part.precision.name if part is not None else "" for part in (layer.weights, layer.activations))
+
+
+def _unpacked(widths: Widths, own: list[Any], first: Any) -> tuple[Any, dict[int, int], int]:
+    """Shapes, sizes and bytes with the packed weights as what they stand for."""
+    shapes = [tuple(map(int, shape)) for shape in widths.shapes]
+    others = [p for p in own if p is not first]
+    count = sum(map(math.prod, shapes))
+    if widths.weights is not None and widths.weights.stored:
+        kept = math.ceil(count * widths.weights.effective_bits / 8)
+    else:
+        kept = _nbytes(first) if first is not None else 0
+    shapes += [tuple(p.shape) for p in others if p.dim() >= 2]
+    return shapes, {0: count} | {id(p): p.numel() for p in others}, kept + sum(map(_nbytes, others))
+
+
+def _nbytes(tensor: Tensor) -> int:
+    return int(tensor.numel() * tensor.element_size())
+
+
+def _density(module: nn.Module, weight: Any) -> float:
+    """The share of weights that are not zero: of a pruning mask, a sparse layout, or a dense tensor full of zeros."""
+    mask = module._buffers.get("weight_mask")
+    if mask is not None:
+        return _share(mask)
+    if weight is None or not isinstance(weight, Tensor) or is_lazy(weight):
+        return 1.0
+    if type(weight.data).__name__.startswith("SparseSemiStructured") or type(weight).__name__.startswith("SparseSemi"):
+        return 0.5
+    if weight.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
+        stored = weight._nnz() if weight.layout is torch.sparse_coo else weight.values().numel()
+        return float(stored / max(weight.numel(), 1))
+    plain = type(weight) in (Tensor, nn.Parameter) and weight.is_floating_point() and weight.dim() >= 2
+    if not plain or weight.is_meta or not weight.numel() or weight.dtype.itemsize == 1:
+        return 1.0
+    step = max(weight.numel() // _SAMPLE, 1)
+    sample = weight.detach().reshape(-1)[::step]
+    return _share(weight) if sample.numel() - int(torch.count_nonzero(sample)) > _SPARSE * sample.numel() else 1.0
+
+
+def _share(tensor: Tensor) -> float:
+    if tensor.is_meta or type(tensor) not in (Tensor, nn.Parameter):
+        return 1.0
+    return float(int(torch.count_nonzero(tensor)) / max(tensor.numel(), 1))

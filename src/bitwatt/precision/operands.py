@@ -1,0 +1,99 @@
+"""Which operand of a matrix product is the layer's weight, and what the operands carry where the layer is quantised."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from bitwatt.dtypes import Precision
+from bitwatt.records import ARITHMETIC, OTHER_KINDS, QUANTISATION, Layer, Op, Product, Work
+
+_BACKWARD, _RECOMPUTE = "backward", "recompute"
+
+
+def weight_side(product: Product, layer: Layer, phase: str) -> str:
+    """Which operand is one of the layer's weights, a or b; "out" where their gradient is computed, else nothing.
+
+    A weight's shape names it: in a forward, and in the gradient of the input, it is a factor; in its own gradient it is
+    the result. Where the sizes of a batch make both possible in backward, the factor is not claimed.
+    """
+    p, backward = product, is_backward(phase)
+    for shape in layer.shapes:
+        rows = shape[0] // max(p.batch, 1) if len(shape) > 2 else shape[0]
+        sides = tuple(sorted((rows, math.prod(shape[1:]))))
+        factors = [tuple(sorted((p.m, p.k))) == sides, tuple(sorted((p.k, p.n))) == sides]
+        result = tuple(sorted((p.m, p.n))) == sides
+        if backward and result and (layer.weights is None or not layer.weights.stored or not any(factors)):
+            return "out"
+        if factors[1]:
+            return "b"
+        if factors[0]:
+            return "a"
+    return ""
+
+
+def is_backward(phase: str) -> bool:
+    steps = phase.split("/")
+    return _BACKWARD in steps and _RECOMPUTE not in steps
+
+
+def effective(work: Work, op: Op, layer: Layer, phase: str, *, inside: bool = False) -> Work:
+    """The work of a call in a quantised or pruned layer: its operands by what they carry, and what only serves to go to
+    and from the format marked as such. `inside`: the call was made by a part of the layer, such as a fake quantiser."""
+    products = tuple((_carried(product, layer, phase), n) for product, n in work.products)
+    quantises = not work.products and layer.weights is not None and (inside or _only_quantises(op, layer, phase))
+    if not quantises:
+        return replace(work, products=products)
+    known = ARITHMETIC | OTHER_KINDS
+    ops = tuple((kind, of, part or (QUANTISATION if kind in known else part), n) for kind, of, part, n in work.ops)
+    return replace(work, ops=ops)
+
+
+def _carried(product: Product, layer: Layer, phase: str) -> Product:
+    side = weight_side(product, layer, phase)
+    if side not in ("a", "b"):
+        return product
+    weight, other = (product.a, product.b) if side == "a" else (product.b, product.a)
+    if layer.weights is not None:
+        weight = layer.weights.precision
+    if layer.activations is not None and not is_backward(phase):
+        other = _narrower(other, layer.activations.precision)
+    a, b = (weight, other) if side == "a" else (other, weight)
+    zeros = product.sparse
+    if layer.density < 1:
+        zeros = max(zeros, round(product.batch * product.m * product.n * product.k * (1 - layer.density)))
+    ran = product.executed if (a, b) != (product.a, product.b) else product.ran
+    return replace(product, a=a, b=b, sparse=zeros, ran=ran)
+
+
+def _narrower(one: Precision, other: Precision) -> Precision:
+    return other if other.bits < one.bits else one
+
+
+def _only_quantises(op: Op, layer: Layer, phase: str) -> bool:
+    """In a quantised layer all that is neither product nor bias goes to or from a format. In backward only what has the
+    size of a weight does, and adding up gradients does not."""
+    sums = op.name.removeprefix("aten.").rstrip("_") in ("add", "sum", "add_relu", "native_dropout")
+    if is_backward(phase):
+        sizes = {math.prod(shape) for shape in layer.shapes}
+        return not sums and bool(op.out) and op.out[0].numel in sizes
+    outputs = {shape[0] for shape in layer.shapes} | {math.prod(shape[1:]) for shape in layer.shapes}
+    bias = any(len(spec.shape) <= 1 and spec.numel in outputs for spec in op.inputs)
+    return not (sums and bias)
+
+
+def effective_bytes(work: Work, op: Op, layer: Layer, phase: str) -> int | None:
+    """Bytes of the call if weights and inputs moved in the format they are kept in: a product reads them so, and what
+    only goes to and from the format would not pass memory at all. None where it is what moved anyway."""
+    if work.bytes_read is None or work.bytes_written is None or layer.weights is None:
+        return None
+    if work.ops and not work.products and all(part == QUANTISATION for _, _, part, _ in work.ops):
+        return 0
+    moved = work.bytes_read + work.bytes_written
+    for product, _ in work.products:
+        if weight_side(product, layer, phase) in ("a", "b"):
+            sizes = {math.prod(shape): shape for shape in layer.shapes}
+            expanded = next((s for s in op.inputs if s.numel in sizes and s.precision.bits > layer.weights.bits), None)
+            if expanded is not None:
+                return moved - expanded.nbytes + math.ceil(expanded.numel * layer.weights.effective_bits / 8)
+    return None

@@ -1,0 +1,77 @@
+"""Where the readers of quantised layers are found: by the qualified name of a class, so that nothing is imported."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from importlib.metadata import entry_points
+from typing import Any
+
+from bitwatt.dtypes import Precision
+from bitwatt.precision.formats import stored_bits
+from bitwatt.records import Quantised
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """What a reader found out about a layer. `shapes` are those of its quantised weights before they were packed."""
+
+    weights: Quantised | None = None
+    activations: Quantised | None = None
+    shapes: tuple[tuple[int, ...], ...] = ()
+
+
+#: Given a tensor or a module of the class it is registered for. None: this object is not quantised after all.
+Reader = Callable[[Any], Widths | None]
+
+_readers: dict[str, Reader] = {}
+_loaded: set[str] = set()
+
+
+def precision(*classes: str) -> Callable[[Reader], Reader]:
+    """Register a reader for classes by qualified name (`bitsandbytes.nn.modules.Params4bit`), or by pattern with *."""
+
+    def register(reader: Reader) -> Reader:
+        _readers.update(dict.fromkeys(classes, reader))
+        return reader
+
+    return register
+
+
+def reader_of(kind: type) -> tuple[str, Reader] | None:
+    """The reader for a class, else for the nearest of its parents that has one, and the class it was found under."""
+    for parent in kind.__mro__:
+        name = f"{parent.__module__}.{parent.__qualname__}"
+        _load(name.partition(".")[0])
+        if name in _readers:
+            return name, _readers[name]
+        for pattern, reader in _readers.items():
+            if "*" in pattern and fnmatchcase(name, pattern):
+                return name, reader
+    return None
+
+
+def _load(library: str) -> None:
+    if library in _loaded:
+        return
+    _loaded.add(library)
+    if library.isidentifier() and importlib.util.find_spec(f"bitwatt.precision.{library}"):
+        importlib.import_module(f"bitwatt.precision.{library}")
+    for point in entry_points(group="bitwatt.precision", name=library):
+        try:
+            point.load()
+        except Exception as error:  # a broken plug-in costs its own readers, not the user's run
+            warnings.warn(f"bitwatt: the precisions of {point.value} could not be loaded: {error}", stacklevel=2)
+
+
+def quantised(
+    value: Precision, numel: int = 0, *, beside: Iterable[Any] = (), source: str = "", stored: bool = True
+) -> Quantised:
+    """`numel` values of one format with the tensors of scales and zero points that go `beside` them."""
+    extra = sum(t.numel() * t.element_size() * 8 for t in beside if t is not None)
+    each = stored_bits(value) if stored else value.bits
+    return Quantised(value, each + extra / numel if numel else each, source, stored)
