@@ -54,6 +54,8 @@ def conv_net() -> nn.Module:
 
 def workload(name: str, device: str) -> Callable[[], None]:
     torch.manual_seed(0)
+    if name == "quantised":
+        return quantised(device)
     if name == "mlp":
         model: nn.Module = nn.Sequential(
             nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
@@ -70,6 +72,23 @@ def workload(name: str, device: str) -> Callable[[], None]:
         optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return step
+
+
+def quantised(device: str) -> Callable[[], None]:
+    """Inference through 8-bit layers, whose precision is looked up at first sight and must cost nothing after it."""
+    from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+    model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(12)]).to(device)
+    quantize_(model, Int8WeightOnlyConfig())
+    x = torch.randn(16, 256, device=device)
+
+    def step() -> None:
+        with torch.no_grad():
+            model(x)
         if device == "cuda":
             torch.cuda.synchronize()
 
@@ -118,7 +137,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workloads", default="mlp,convnet,encoder")
+    parser.add_argument("--workloads", default="mlp,convnet,encoder,quantised")
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)

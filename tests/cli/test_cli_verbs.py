@@ -8,9 +8,11 @@ import pytest
 
 from bitwatt import store
 from bitwatt.cli import main
+from bitwatt.dtypes import Precision
 from bitwatt.fingerprint import summary
-from bitwatt.records import Op
-from factories import make_run, transformer_run
+from bitwatt.ledger import Row
+from bitwatt.records import Layer, Op, Quantised
+from factories import make_run, mm_op, transformer_run
 
 
 @pytest.fixture
@@ -64,6 +66,26 @@ def test_explain_tells_free_missing_and_models(kept, capsys):
     assert "free\n  a view moves nothing" in told(capsys, "explain", "toy.view")
     assert "missing, no rule covers it" in told(capsys, "explain", "toy.unknown")
     assert "a cost model, in FLOP" in told(capsys, "explain", "flops")
+
+
+def test_explain_tells_a_layers_precision_and_who_said_so(kept, capsys):
+    weights = Quantised(Precision("nf4", "float", 4), 4.5, "a.library.Linear4bit: quant_type=nf4")
+    activations = Quantised(Precision("int8", "int", 8), 8, "a.library.Linear4bit: dynamic", stored=False)
+    layers = {
+        "blocks.0.up": Layer("Linear4bit", "uint8", 64 * 256, ((256, 64),), 9216, weights, activations, 0.5),
+        "secret": Layer("SecretLinear", "uint8", 10, unknown="SecretLinear does not tell its width"),
+    }
+    rows = [Row("inference", "blocks.0.up", mm_op(8, 64, 256, "bfloat16"), 3)]
+    store.save(make_run(rows, id="quantised", layers=layers))
+    text = told(capsys, "explain", "blocks.0.up", "--run", "quantised")
+    assert "nf4, 4 bits a value, 4.5 with scales and zero points" in text
+    assert "told by      a.library.Linear4bit: quant_type=nf4" in text
+    assert "int8, 8 bits a value; rounded on the way, not kept so" in text
+    assert "50.0 % of the weights" in text
+    assert "3x toy.mm: 8 x 64 by 64 x 256; int8 by nf4, ran in bfloat16" in text
+    text = told(capsys, "explain", "secret", "--run", "quantised")
+    assert "the dtype only; SecretLinear does not tell its width" in text
+    assert "blocks.0.up" in told(capsys, "explain", "blocks.0", "--run", "quantised", status=2)
 
 
 def test_explain_offers_near_names(kept, capsys):

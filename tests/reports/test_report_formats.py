@@ -6,12 +6,14 @@ from html.parser import HTMLParser
 
 import pytest
 
+from bitwatt.dtypes import Precision
 from bitwatt.ledger import Row
 from bitwatt.pricing import totals
-from bitwatt.records import Machine, Op
+from bitwatt.records import Layer, Machine, Op, Quantised
 from bitwatt.reports import FORMATS, report
 from bitwatt.reports.html import fragment
 from bitwatt.reports.text import fitting
+from bitwatt.units import format_count
 from factories import make_run, mm_op, transformer_run
 
 PEOPLE = ("text", "markdown", "html")
@@ -162,3 +164,50 @@ def test_a_fragment_keeps_its_style_to_itself():
     selectors = re.findall(r"(?:^|[{}])\s*([^@{}]+?)\s*\{", re.sub(r"@media[^{]*\{", "", style))
     assert all(part.strip().startswith(".bitwatt") for rule in selectors for part in rule.split(","))
     assert "<html" not in text
+
+
+def quantised_run():
+    """Two 4-bit layers, one of which keeps its secret, and a float one."""
+    weights = Quantised(Precision("nf4", "float", 4), 4.5, "a.library.Linear4bit: quant_type=nf4")
+    layers = {
+        "up": Layer("Linear4bit", "uint8", 64 * 256, ((256, 64),), 9216, weights),
+        "down": Layer("SecretLinear", "uint8", 8192, unknown="SecretLinear does not tell its width"),
+        "head": Layer("Linear", "bfloat16", 64 * 100, ((100, 64),), 12800),
+    }
+    rows = [
+        Row("inference", "up", mm_op(8, 64, 256, "bfloat16"), 1),
+        Row("inference", "down", mm_op(8, 256, 64, "bfloat16"), 1),
+        Row("inference", "head", mm_op(8, 64, 100, "bfloat16"), 1),
+    ]
+    return make_run(rows, layers=layers)
+
+
+def test_a_report_of_quantised_layers_shows_both_precisions_and_what_is_not_known():
+    text = report(quantised_run())
+    assert text.splitlines()[0] == "3 ops counted, 0 free, 0 missing; 1 layer by dtype only"
+    assert "by dtype only: SecretLinear does not tell its width" in text
+    weights = text[text.index("\nWeights ") :].splitlines()
+    assert weights[3].split()[:8] == ["nf4", "1", "16.4", "k", "4", "4.5", "—", "bfloat16"]
+    both = text[text.index("\nEffective and executed") :].splitlines()
+    macs = [8 * 64 * 256, 8 * 256 * 64, 8 * 64 * 100]
+    assert both[3].split()[1:3] == [format_count(2 * 16 * sum(macs)).split()[0], "M"]
+    document = json.loads(report(quantised_run(), format="json"))
+    assert document["coverage"]["dtype_only"] == 1
+    assert document["effective_and_executed"]["bops:product"]["inference"] == 16 * 4 * macs[0] + 256 * sum(macs[1:])
+    assert document["effective_and_executed"]["bops:executed"]["inference"] == 2 * 16 * sum(macs)
+    moved = document["effective_and_executed"]
+    saved = 64 * 256 * 2 - 64 * 256 * 4.5 / 8
+    assert moved["bytes"]["inference"] - moved["bytes:effective"]["inference"] == saved
+    assert {group["format"]: group["nbytes"] for group in document["weights"]} == {
+        "nf4": 9216, "uint8": 0, "bfloat16": 12800,
+    }  # fmt: skip
+    for format in ("markdown", "html"):
+        page = report(quantised_run(), format=format)
+        assert "SecretLinear does not tell its width" in page
+        assert "Effective and executed" in page
+
+
+def test_a_report_of_plain_layers_leaves_the_tables_out_unless_asked():
+    run = transformer_run(2, 64)
+    assert "Effective and executed" not in report(run)
+    assert "Effective and executed" in report(run, by="weights")

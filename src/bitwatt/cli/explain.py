@@ -1,4 +1,4 @@
-"""Explain one op or cost model: its formula, where that stands, and what it gave in the newest run."""
+"""Explain one op, cost model or layer: its formula or precision, where that comes from, and what it gave in a run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", help="an op such as aten.mm, or a cost model such as flops")
+    parser.add_argument("name", help="an op such as aten.mm, a cost model such as flops, or a layer of the run")
     add_store_option(parser)
     parser.add_argument("--run", help="the run to look in (default: the newest)")
 
 
 def main(args: argparse.Namespace) -> int:
+    from bitwatt.cli.layers import explain_layer
     from bitwatt.errors import UnknownNameError
     from bitwatt.pricing import cost_models
     from bitwatt.registry import RULES
@@ -33,7 +34,7 @@ def main(args: argparse.Namespace) -> int:
 
     run = _run(args)
     models = cost_models()
-    args.name = _as_recorded(args.name, models)
+    asked, args.name = args.name, _as_recorded(args.name, models)
     entries = _entries(run, args.name)
     rule = RULES.find(args.name)
     if args.name in models:
@@ -41,12 +42,15 @@ def main(args: argparse.Namespace) -> int:
         lines = [f"{model.name}: a cost model, in {model.unit}", *_wrapped(model.about), f"  source   {model.source}"]
     elif rule is not None or entries:
         lines = [*_rule(args.name, rule, entries), *_seen(run, entries)]
+    elif run is not None and asked in (scopes := {*run.layers, *(row.scope for row in run.ledger)} - {""}):
+        lines = explain_layer(run, asked)
     else:
-        known = {*models, *(rule.name for rule in RULES), *(row.op.name for row in (run.ledger if run else ()))}
+        known = {*models, *(rule.name for rule in RULES)}
+        known |= {*run.layers, *scopes, *(row.op.name for row in run.ledger)} if run is not None else set()
         near = difflib.get_close_matches(args.name, known, n=8, cutoff=0.5)
         near += sorted(name for name in known if args.name in name and name not in near)[:5]
         hint = f"did you mean {', '.join(near)}?" if near else "ops are named as in aten.mm, models as in flops"
-        raise UnknownNameError(f"neither an op with a rule nor a cost model is called {args.name!r}; {hint}")
+        raise UnknownNameError(f"no op with a rule, cost model or layer of the run is called {asked!r}; {hint}")
     print(fitting("\n".join(lines), sys.stdout.encoding))
     return 0
 

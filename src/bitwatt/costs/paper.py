@@ -41,8 +41,8 @@ def _width(entry: Entry) -> Precision:
     layer = entry.layer
     if layer is None or layer.weight_dtype is None:
         return own
-    if layer.weights is not None:
-        return layer.weights.precision
+    if layer.weights is not None:  # what an optimizer remembers is no weight: it computes in its own width
+        return layer.weights.precision if layer.shapes else own
     kept = dtype(layer.weight_dtype).precision
     return own if own.kind == kept.kind and own.bits < kept.bits else kept
 

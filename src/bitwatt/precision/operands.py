@@ -79,7 +79,8 @@ def _only_quantises(op: Op, layer: Layer, phase: str) -> bool:
         return not sums and bool(op.out) and op.out[0].numel in sizes
     outputs = {shape[0] for shape in layer.shapes} | {math.prod(shape[1:]) for shape in layer.shapes}
     bias = any(len(spec.shape) <= 1 and spec.numel in outputs for spec in op.inputs)
-    return not (sums and bias)
+    only_bias = bool(op.out) and len(op.out[0].shape) == 1 and op.out[0].numel in outputs
+    return not (sums and bias) and not only_bias
 
 
 def effective_bytes(work: Work, op: Op, layer: Layer, phase: str) -> int | None:

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from bitwatt.dtypes import Precision
-from bitwatt.precision.formats import stored_bits
+from bitwatt.precision.formats import format_named, stored_bits
 from bitwatt.records import Quantised
 
 
@@ -69,9 +69,10 @@ def _load(library: str) -> None:
 
 
 def quantised(
-    value: Precision, numel: int = 0, *, beside: Iterable[Any] = (), source: str = "", stored: bool = True
+    format: Precision | str, numel: int = 0, *, beside: Iterable[Any] = (), source: str = "", stored: bool = True
 ) -> Quantised:
     """`numel` values of one format with the tensors of scales and zero points that go `beside` them."""
+    value = format_named(format) if isinstance(format, str) else format
     extra = sum(t.numel() * t.element_size() * 8 for t in beside if t is not None)
     each = stored_bits(value) if stored else value.bits
     return Quantised(value, each + extra / numel if numel else each, source, stored)

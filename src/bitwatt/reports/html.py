@@ -65,6 +65,9 @@ def _header(view: View) -> str:
             for gap in view.missing
         )
         parts.append(f'<div class="alert">Every sum is a lower bound: no work is known for <ul>{gaps}</ul></div>')
+    if view.unknown_layers:
+        reasons = "".join(f"<li>{escape(why)}</li>" for why in view.unknown_layers)
+        parts.append(f'<div class="alert">Counted by dtype only: <ul>{reasons}</ul></div>')
     return f"<header>{''.join(parts)}</header>"
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from bitwatt.reports.model import Line, View
+from bitwatt.reports.model import BOTH, Line, View
 
 FORMAT, VERSION = "bitwatt.report", 1
 
@@ -18,6 +18,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
         "scope": ("scopes", [_line(view, line, "scope") | _layer(view, line.name) for line in view.scopes]),
         "op": ("ops", [_line(view, line, "op") | {"family": line.about or None} for line in view.ops]),
         "precision": ("precisions", [{"precision": name, view.model.name: n} for name, n in view.precisions]),
+        "weights": ("weights", [asdict(group) for group in view.weights]),
     }
     run = view.run
     document: dict[str, Any] = {
@@ -40,6 +41,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
         "coverage": asdict(view.coverage),
         "missing": [asdict(gap) for gap in view.missing],
         "totals": {key: value for key, value in _line(view, view.total, "name").items() if key != "name"},
+        **({"effective_and_executed": _both(view)} if view.is_quantised else {}),
         **{name: lines for key, (name, lines) in parts.items() if by in (None, key)},
         "fingerprint": asdict(view.fingerprint),
         "machine": dict(run.machine.facts),
@@ -61,10 +63,20 @@ def _line(view: View, line: Line, kind: str) -> dict[str, Any]:
     }
 
 
+def _both(view: View) -> dict[str, Any]:
+    """Model -> phase -> amount."""
+    return {model: {line.name: line.amounts[model] for line in view.phases_by(model)} for model in BOTH}
+
+
 def _layer(view: View, scope: str) -> dict[str, Any]:
     layer = view.run.layers.get(scope)
     return {
         "class": layer.kind if layer else None,
         "weight_dtype": layer.weight_dtype if layer else None,
         "parameters": layer.parameters if layer else None,
+        "weight_bytes": layer.weight_bytes if layer else None,
+        "weights": asdict(layer.weights) if layer and layer.weights else None,
+        "activations": asdict(layer.activations) if layer and layer.activations else None,
+        "density": layer.density if layer else None,
+        "unknown_precision": layer.unknown or None if layer else None,
     }

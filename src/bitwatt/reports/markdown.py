@@ -12,6 +12,8 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     if view.missing:
         gaps = [f"- `{gap.op}` {gap.calls:,}x: {_plain(gap.reason)}" for gap in view.missing]
         blocks.append("\n".join(["Missing, so every sum is a lower bound:", "", *gaps]))
+    if view.unknown_layers:
+        blocks.append("\n".join(["By dtype only:", "", *(f"- {_plain(why)}" for why in view.unknown_layers)]))
     if run.status != "ok":
         blocks.append(f"> {_plain(run.status)}")
     blocks.append(" · ".join(f"**{number}** {what}" for number, what, _ in headline(view)))

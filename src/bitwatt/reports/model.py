@@ -11,11 +11,14 @@ from bitwatt.fingerprint import Fingerprint, fingerprint
 from bitwatt.pricing import MISSING, CostModel, Coverage, Entry, Totals, entries_of, find_model, totals
 from bitwatt.records import Run
 from bitwatt.reports.scopes import folded
+from bitwatt.reports.weights import WeightGroup, are_told_apart, weight_groups
 
 #: The phases bitwatt finds, in the order a training step goes through them. A user's own come after.
 PHASES = ("preprocess", "forward", "loss", "backward", "recompute", "optimizer", "inference", "other")
 #: What every report shows, whichever model the shares are taken of.
 STANDARD = ("flops", "bops", "macs")
+#: What a report of quantised layers shows side by side: what values carry, and what the machine did.
+BOTH = ("bops", "bops:executed", "bops:paper", "bops:product", "bytes", "bytes:effective")
 NO_LAYER = "(no layer)"
 
 
@@ -72,9 +75,11 @@ class View:
 
     @property
     def trust(self) -> str:
-        """How far the numbers go: bad with ops missing, fair with some estimated or none seen at all, else good."""
+        """How far the numbers go: bad with ops missing, fair with some estimated, layers by dtype only or no op seen at
+        all, else good."""
         coverage = self.coverage
-        return "bad" if coverage.missing else "fair" if coverage.estimated or not self.entries else "good"
+        doubtful = coverage.estimated or coverage.dtype_only or not self.entries
+        return "bad" if coverage.missing else "fair" if doubtful else "good"
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -125,6 +130,28 @@ class View:
     def precisions(self) -> list[tuple[str, int]]:
         sums = self.priced[self.model.name].by("precision")
         return sorted(((str(name), n) for name, n in sums.items() if n), key=lambda item: -item[1])
+
+    @cached_property
+    def is_quantised(self) -> bool:
+        """Whether some layer's precision is more than its dtype."""
+        return are_told_apart(self.run.layers.values())
+
+    def phases_by(self, model: str) -> list[Line]:
+        """Phases priced by another model alone."""
+        sums = totals(self.run, model).by("phase")
+        return [Line(str(name) or "other", amounts={model: n}) for name, n in sums.items()]
+
+    @cached_property
+    def weights(self) -> list[WeightGroup]:
+        return weight_groups(self.run.layers, self.entries)
+
+    @cached_property
+    def unknown_layers(self) -> list[str]:
+        """Why layers that look quantised are counted by their dtype, each reason once."""
+        seen = {entry.row.scope for entry in self.entries}
+        return list(
+            dict.fromkeys(layer.unknown for scope, layer in self.run.layers.items() if layer.unknown and scope in seen)
+        )
 
     def layers(self, limit: int) -> list[Line]:
         """The scopes, folded to about `limit` lines."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bitwatt.errors import UnknownNameError
 from bitwatt.records import Run
-from bitwatt.reports.model import STANDARD, Line, View, top
+from bitwatt.reports.model import BOTH, STANDARD, Line, View, merged, top
+from bitwatt.reports.weights import WeightGroup
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
 UNKNOWN = "—"
@@ -49,7 +50,11 @@ def tables(view: View, by: str | None = None) -> list[Table]:
     if by is not None and by not in TABLES:
         raise UnknownNameError(f"a report has no table by {by!r}; choose from {', '.join(TABLES)}")
     chosen = TABLES if by is None else {by: TABLES[by]}
-    made = (make(view, 12 if by is None else 40) for make in chosen.values())
+    if by is None and not view.is_quantised:
+        chosen = {name: make for name, make in TABLES.items() if name not in _OF_QUANTISED}
+    made = [make(view, 12 if by is None else 40) for make in chosen.values()]
+    if by == "weights" or (by is None and view.is_quantised):
+        made.append(_both(view))
     return [table for table in made if table.lines]
 
 
@@ -130,11 +135,74 @@ def _precisions(view: View, limit: int) -> Table:
     return _table(view, "Precisions", [_name("Precisions"), amount, _share(view)], top(lines, limit))
 
 
+def _weights(view: View, limit: int) -> Table:
+    scopes = {line.name: line for line in view.scopes}
+    groups: dict[str, WeightGroup] = {}
+    for group in view.weights:
+        name = group.format if group.format not in groups else f"{group.format} ({len(group.scopes)} more)"
+        groups[name if name not in groups else f"{name} #{len(groups)}"] = group
+    lines = [
+        merged(name, (scopes[scope] for scope in group.scopes if scope in scopes)) for name, group in groups.items()
+    ]
+
+    def cell(write: Callable[[WeightGroup], str]) -> Callable[[Line], str]:
+        return lambda line: write(groups[line.name]) if line.name in groups else ""
+
+    columns = [
+        _name("Weights"),
+        Column("Layers", cell(lambda group: f"{len(group.scopes):,}")),
+        Column("Values", cell(lambda group: format_count(group.values)), 3),
+        Column("Bits", cell(lambda group: _bits(group.bits))),
+        Column("With scales", cell(lambda group: _bits(group.effective_bits)), 1),
+        Column("Inputs", cell(lambda group: group.activations or UNKNOWN), 2, left=True),
+        Column("Ran in", cell(lambda group: ", ".join(group.executed) or UNKNOWN), left=True),
+        Column("Kept in", cell(lambda group: format_bytes(group.nbytes))),
+    ]
+    if any(group.density < 1 for group in groups.values()):
+        columns.append(Column("Not zero", cell(lambda group: format_percent(group.density)), 2))
+    return _table(view, "Weights", [*columns, _share(view)], lines[:limit])
+
+
+def _bits(bits: float | None) -> str:
+    return UNKNOWN if bits is None else f"{bits:.4g}"
+
+
+def _both(view: View) -> Table:
+    """Bit-operations and bytes by what values carry and by what the machine did, side by side."""
+    priced = {name: {line.name: line for line in view.phases_by(name)} for name in BOTH}
+    columns = [_name("Effective and executed")]
+    for title, name in (("BOPs", "bops"), ("executed", "bops:executed"), ("paper", "bops:paper"),
+                        ("product", "bops:product")):  # fmt: skip
+        columns.append(Column(title, _priced(priced[name], name, format_count), 1 if name == "bops:product" else 0))
+    columns += [
+        Column("Moved", _priced(priced["bytes"], "bytes", format_bytes)),
+        Column("if kept packed", _priced(priced["bytes:effective"], "bytes:effective", format_bytes)),
+    ]
+    lines = [line for line in view.phases if line.amounts.get("bops") or line.bytes_moved]
+    total = merged("total", lines)
+    table = _table(view, "Effective and executed", columns, lines)
+    return replace(table, shares=tuple(None for _ in lines), total=total if len(lines) > 1 else None)
+
+
+def _priced(lines: dict[str, Line], model: str, write: Callable[[int], str]) -> Callable[[Line], str]:
+    whole = merged("total", lines.values())
+
+    def cell(line: Line) -> str:
+        found = whole if line.name == "total" else lines.get(line.name)
+        amount = found.amounts.get(model) if found else None
+        return UNKNOWN if amount is None else write(amount)
+
+    return cell
+
+
+#: Tables that the whole report leaves out where dtypes say it all.
+_OF_QUANTISED = {"weights"}
 TABLES: dict[str, Callable[[View, int], Table]] = {
     "phase": _phases,
     "scope": _layers,
     "op": _ops,
     "precision": _precisions,
+    "weights": _weights,
 }
 
 

@@ -25,6 +25,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     run = view.run
     page.line(str(view.coverage), {"bad": _RED, "fair": _YELLOW, "good": _GREEN}[view.trust])
     page.listing("missing", [f"{gap.op} {gap.calls:,}x ({gap.reason})" for gap in view.missing], _RED)
+    page.listing("by dtype only", view.unknown_layers, _YELLOW)
     if run.status != "ok":
         page.wrapped(run.status, _RED)
     page.wrapped(" · ".join(filter(None, (run.name, run.command, when(run)))), _DIM)

@@ -53,6 +53,7 @@ class OptimizerHooks:
         for frame in reversed(state.stack):
             if isinstance(frame.module, Step) and frame.module.optimizer is optimizer:
                 state.pop(frame)
+                self.watch.scopes.stepped(optimizer)
                 break
         if len(state.stack) == 1:
             self.watch.part(state)

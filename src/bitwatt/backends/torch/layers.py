@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -71,6 +72,13 @@ def describe(module: nn.Module) -> Layer:
 
 def same_precision(one: Layer, other: Layer) -> bool:
     return _format(one) == _format(other) and one.density == other.density and one.weight_dtype == other.weight_dtype
+
+
+def together(one: Layer, other: Layer) -> Layer:
+    """Two of a kind counted under one name."""
+    return replace(
+        one, parameters=one.parameters + other.parameters, weight_bytes=one.weight_bytes + other.weight_bytes
+    )
 
 
 def _format(layer: Layer) -> tuple[str, ...]:

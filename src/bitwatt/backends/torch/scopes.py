@@ -9,7 +9,8 @@ from typing import Generic, TypeVar
 
 from torch import nn
 
-from bitwatt.backends.torch.layers import describe, has_weights, own_parameters, same_precision, unseen
+from bitwatt.backends.torch.layers import describe, has_weights, own_parameters, same_precision, together, unseen
+from bitwatt.backends.torch.optimizer_states import describe_states
 from bitwatt.backends.torch.state import Frame
 from bitwatt.records import Layer
 
@@ -55,8 +56,10 @@ class Scopes:
         self._owners: ByIdentity[str] = ByIdentity()
         self._layers: dict[str, Layer] = {}
         self._called: set[str] = set()
+        self._optimizers: ByIdentity[bool] = ByIdentity()
+        self._looked: ByIdentity[tuple[tuple[type, int], Layer]] = ByIdentity()
         #: Module -> the scope it was called at and its weight then -> the scope to count under.
-        self._seen: ByIdentity[dict[tuple[str, type, int], str]] = ByIdentity()
+        self._calls: ByIdentity[dict[tuple[str, type, int], str]] = ByIdentity()
         self._final: dict[str, str] = {}
 
     def is_model(self, module: nn.Module) -> bool:
@@ -107,8 +110,7 @@ class Scopes:
             if name is not None:
                 self.roots[i].inside = (index, name)
         self._alive = [i for i in self._alive if self.roots[i].inside is None] + [index]
-        with unseen():
-            self._describe(scope, module)
+        self._describe(scope, module)
         return scope
 
     def _name_in(self, parent: nn.Module, module: nn.Module) -> str | None:
@@ -128,7 +130,7 @@ class Scopes:
             for parameter in own:
                 self._owners.put(parameter, scope)
             if own or scope not in self._layers:
-                self._layers[scope] = describe(child)
+                self._layers[scope] = self._look(child)
 
     def called(self, scope: str, module: nn.Module) -> str:
         """A module is called at `scope` for the first time, or with other weights than before: the scope to count it
@@ -136,16 +138,22 @@ class Scopes:
         if not has_weights(module):
             self._called.add(scope)
             return scope
-        weight = module._parameters.get("weight")
-        sight = (scope, type(weight), id(weight))
-        seen = self._seen.get(module) or self._seen.put(module, {})
-        if sight not in seen:
-            seen[sight] = self._first_call(scope, module)
-        return seen[sight]
+        call = (scope, *_weight(module))
+        calls = self._calls.get(module) or self._calls.put(module, {})
+        if call not in calls:
+            calls[call] = self._first_call(scope, module)
+        return calls[call]
+
+    def _look(self, module: nn.Module) -> Layer:
+        """What the module is, found out once for each weight it has."""
+        known, weight = self._looked.get(module), _weight(module)
+        if known is None or known[0] != weight:
+            with unseen():
+                known = self._looked.put(module, (weight, describe(module)))
+        return known[1]
 
     def _first_call(self, scope: str, module: nn.Module) -> str:
-        with unseen():
-            layer = describe(module)
+        layer = self._look(module)
         known = self._layers.get(scope)
         if known is not None and scope in self._called and not same_precision(known, layer):
             weights = layer.weights
@@ -153,6 +161,17 @@ class Scopes:
         self._layers[scope] = layer
         self._called.add(scope)
         return scope
+
+    def stepped(self, optimizer: object) -> None:
+        """An optimizer has made a step: what it remembers is looked at once."""
+        if self._optimizers.get(optimizer) is None:
+            self._optimizers.put(optimizer, True)
+            with unseen():
+                layer = describe_states(optimizer)
+            if layer is not None:
+                scope = type(optimizer).__name__
+                known = self._layers.get(scope)
+                self._layers[scope] = layer if known is None else together(known, layer)
 
     def final(self, scope: str) -> str:
         """The name people see. One model: bare paths. Several: each path under its model's class."""
@@ -228,6 +247,12 @@ def _modules(module: nn.Module) -> dict[str, nn.Module]:
 
     walk(module, "")
     return found
+
+
+def _weight(module: nn.Module) -> tuple[type, int]:
+    """Another one after the layer was quantised or pruned."""
+    weight = module._parameters.get("weight")
+    return type(weight), id(weight)
 
 
 def _label(module: nn.Module) -> str:
