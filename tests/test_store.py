@@ -88,9 +88,9 @@ def test_files_of_every_version_stay_readable():
 
 def quantised_run():
     run = transformer_run(2, 64, 3, 8)
-    weights = Quantised(Precision("nf4", "float", 4), 4.5, "a.library.Linear4bit: quant_type=nf4")
+    weights = Quantised(Precision("nf4", "float", 4), 4.5, "a.library.Linear4bit: quant_type=nf4", kept_bits=8.5)
     activations = Quantised(Precision("ternary", "int", 1.58), 1.58, stored=False)
-    layer = Layer("Linear4bit", "uint8", 320_000, ((5000, 64),), 180_000, weights, activations, 0.5, "")
+    layer = Layer("Linear4bit", "uint8", 320_000, ((5000, 64),), 180_000, weights, activations, 0.5, True)
     return replace(run, layers={**run.layers, "lm_head": layer, "odd": Layer("Odd", unknown="says nothing")})
 
 

@@ -230,7 +230,8 @@ def _owner(scope: str, layers: Mapping[str, Layer]) -> tuple[Layer | None, bool]
 def _entry(row: Row, rule: Rule | None, work: Work | None, reason: str, layer: Layer | None, inside: bool) -> Entry:
     if work is None or layer is None or layer.is_plain or not layer.shapes:
         return Entry(row, rule, work, layer, reason)
-    carried = effective(work, row.op, layer, row.phase, inside=inside)
+    family = rule.family if rule is not None else ""
+    carried = effective(work, row.op, layer, row.phase, family=family, inside=inside)
     return Entry(row, rule, carried, layer, reason, effective_bytes(carried, row.op, layer, row.phase))
 
 

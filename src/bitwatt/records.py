@@ -201,6 +201,11 @@ class Quantised:
     effective_bits: float
     source: str = ""  # the class and attributes that told
     stored: bool = True
+    kept_bits: float | None = None  # in memory, scales included, where values take more room than they carry
+
+    @property
+    def memory_bits(self) -> float:
+        return self.effective_bits if self.kept_bits is None else self.kept_bits
 
     @property
     def bits(self) -> float:
@@ -223,6 +228,7 @@ class Layer:
     weights: Quantised | None = None
     activations: Quantised | None = None
     density: float = 1.0
+    trains: bool = False  # a gradient of its weights is computed
     unknown: str = ""
 
     @property

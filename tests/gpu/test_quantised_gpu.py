@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
 
-ROWS, IN, OUT = 64, 256, 128
+ROWS, IN, OUT = 64, 1024, 128  # torchao pads the inputs of 4-bit layers to 1024
 MACS = ROWS * IN * OUT
 
 
@@ -138,6 +138,8 @@ def test_two_in_four() -> None:
     assert found.flops("inference", kind="mac") == 2 * MACS
     kinds: Any = bitwatt.totals(found.run, "flops:effective").by("kind")
     assert kinds["mac"] == MACS
+    assert found.layer.unknown == ""
+    assert found.layer.weight_bytes == IN * OUT * 2 * 9 // 16 + 2 * OUT  # half the values, two bits for each of them
     assert bitwatt.totals(found.run, "bops:product_sparse").total == MACS // 2 * 16 * 16
 
 

@@ -187,7 +187,7 @@ def test_a_report_of_quantised_layers_shows_both_precisions_and_what_is_not_know
     assert text.splitlines()[0] == "3 ops counted, 0 free, 0 missing; 1 layer by dtype only"
     assert "by dtype only: SecretLinear does not tell its width" in text
     weights = text[text.index("\nWeights ") :].splitlines()
-    assert weights[3].split()[:8] == ["nf4", "1", "16.4", "k", "4", "4.5", "—", "bfloat16"]
+    assert weights[3].split()[:8] == ["nf4", "1", "16.4", "k", "4", "4.5", "bfloat16", "bfloat16"]
     both = text[text.index("\nEffective and executed") :].splitlines()
     macs = [8 * 64 * 256, 8 * 256 * 64, 8 * 64 * 100]
     assert both[3].split()[1:3] == [format_count(2 * 16 * sum(macs)).split()[0], "M"]

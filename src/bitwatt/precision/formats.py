@@ -27,6 +27,10 @@ _ALIASES = {
     "qint8": "int8", "quint8": "uint8", "qfloat8": "float8_e4m3fn", "qfloat8_e4m3fn": "float8_e4m3fn",
     "qfloat8_e5m2": "float8_e5m2", "bitnet": "ternary", "fp6": "fp6_e2m3",
 }  # fmt: skip
+_MINIFLOATS = {
+    (4, 3): "float8_e4m3fn", (5, 2): "float8_e5m2", (2, 1): "float4_e2m1fn", (2, 3): "fp6_e2m3", (3, 2): "fp6_e3m2",
+    (5, 10): "float16", (8, 7): "bfloat16",
+}  # fmt: skip
 
 
 def format_named(name: str) -> Precision:
@@ -53,11 +57,30 @@ def integer(bits: float, *, signed: bool = True) -> Precision:
     return Precision(f"{'' if signed else 'u'}int{whole}", "int", whole)
 
 
+def spanning(low: int, high: int) -> Precision:
+    """The narrowest integers from `low` to `high`; three values are ternary."""
+    if high - low == 2:
+        return _NAMED["ternary"]
+    return integer(max((high - low).bit_length(), 1), signed=low < 0)
+
+
 def floating(bits: int) -> Precision:
     """Floats of so many bits whose exponent nobody told."""
     return {64: format_named("float64"), 32: format_named("float32")}.get(
         bits, Precision(f"float{bits}", "float", bits)
     )
+
+
+def minifloat(exponent: int, mantissa: int) -> Precision:
+    """Floats of so many bits for exponent and mantissa, beside the sign."""
+    name = _MINIFLOATS.get((exponent, mantissa))
+    bits = 1 + exponent + mantissa
+    return format_named(name) if name else Precision(f"float{bits}_e{exponent}m{mantissa}", "float", bits)
+
+
+def is_minifloat(exponent: object, mantissa: object) -> bool:
+    """Whether a pair of numbers is one of the small floats that hardware and standards have."""
+    return (exponent, mantissa) in _MINIFLOATS
 
 
 def stored_bits(precision: Precision) -> float:

@@ -6,9 +6,11 @@ import math
 from dataclasses import replace
 
 from bitwatt.dtypes import Precision
-from bitwatt.records import ARITHMETIC, OTHER_KINDS, QUANTISATION, Layer, Op, Product, Work
+from bitwatt.records import ARITHMETIC, OTHER_KINDS, QUANTISATION, Layer, Op, Product, TensorSpec, Work
 
 _BACKWARD, _RECOMPUTE = "backward", "recompute"
+#: How the sources of formats begin that `what_if` gave a layer. Nothing recorded there goes to or from the format.
+WHAT_IF = "what if"
 
 
 def weight_side(product: Product, layer: Layer, phase: str) -> str:
@@ -23,7 +25,7 @@ def weight_side(product: Product, layer: Layer, phase: str) -> str:
         sides = tuple(sorted((rows, math.prod(shape[1:]))))
         factors = [tuple(sorted((p.m, p.k))) == sides, tuple(sorted((p.k, p.n))) == sides]
         result = tuple(sorted((p.m, p.n))) == sides
-        if backward and result and (layer.weights is None or not layer.weights.stored or not any(factors)):
+        if backward and result and (layer.trains or not any(factors)):
             return "out"
         if factors[1]:
             return "b"
@@ -37,12 +39,13 @@ def is_backward(phase: str) -> bool:
     return _BACKWARD in steps and _RECOMPUTE not in steps
 
 
-def effective(work: Work, op: Op, layer: Layer, phase: str, *, inside: bool = False) -> Work:
+def effective(work: Work, op: Op, layer: Layer, phase: str, *, family: str = "", inside: bool = False) -> Work:
     """The work of a call in a quantised or pruned layer: its operands by what they carry, and what only serves to go to
     and from the format marked as such. `inside`: the call was made by a part of the layer, such as a fake quantiser."""
     products = tuple((_carried(product, layer, phase), n) for product, n in work.products)
-    quantises = not work.products and layer.weights is not None and (inside or _only_quantises(op, layer, phase))
-    if not quantises:
+    told = layer.weights is not None and not layer.weights.source.startswith(WHAT_IF)
+    quantises = inside or (family not in _OWN_WORK and _only_quantises(op, layer))
+    if not told or work.products or not quantises:
         return replace(work, products=products)
     known = ARITHMETIC | OTHER_KINDS
     ops = tuple((kind, of, part or (QUANTISATION if kind in known else part), n) for kind, of, part, n in work.ops)
@@ -70,17 +73,25 @@ def _narrower(one: Precision, other: Precision) -> Precision:
     return other if other.bits < one.bits else one
 
 
-def _only_quantises(op: Op, layer: Layer, phase: str) -> bool:
-    """In a quantised layer all that is neither product nor bias goes to or from a format. In backward only what has the
-    size of a weight does, and adding up gradients does not."""
-    sums = op.name.removeprefix("aten.").rstrip("_") in ("add", "sum", "add_relu", "native_dropout")
-    if is_backward(phase):
-        sizes = {math.prod(shape) for shape in layer.shapes}
-        return not sums and bool(op.out) and op.out[0].numel in sizes
+#: Families of ops that a layer does for its own sake, fused or looked up, whatever its weights are written in.
+_OWN_WORK = frozenset(["activation", "attention", "dropout", "loss", "norm", "pooling", "rnn", "softmax"])
+_SUMS = frozenset(["add", "sum", "add_relu"])
+
+
+def _only_quantises(op: Op, layer: Layer) -> bool:
+    """In a quantised layer all that is neither product, bias nor look-up goes to or from a format; in backward, all
+    that does not add up gradients."""
+    if layer.kind.startswith("GraphModule"):  # a whole program, whose ops say themselves which of them quantise
+        return False
+    name = op.name.rpartition(".")[2].rstrip("_")
+    if op.out and op.out[0].precision.kind == "int" and name in _SUMS:
+        return True  # sums of codes, which correct a product for its zero points
     outputs = {shape[0] for shape in layer.shapes} | {math.prod(shape[1:]) for shape in layer.shapes}
     bias = any(len(spec.shape) <= 1 and spec.numel in outputs for spec in op.inputs)
     only_bias = bool(op.out) and len(op.out[0].shape) == 1 and op.out[0].numel in outputs
-    return not (sums and bias) and not only_bias
+    gathers = name.startswith("embedding") or (name == "sum" and bool(op.out) and op.out[0].numel in outputs)
+    accumulates = name == "add" and len({spec.shape for spec in op.inputs}) == 1 and len(list(op.inputs)) == 2
+    return not (name in _SUMS and bias) and not only_bias and not gathers and not accumulates
 
 
 def effective_bytes(work: Work, op: Op, layer: Layer, phase: str) -> int | None:
@@ -93,8 +104,18 @@ def effective_bytes(work: Work, op: Op, layer: Layer, phase: str) -> int | None:
     moved = work.bytes_read + work.bytes_written
     for product, _ in work.products:
         if weight_side(product, layer, phase) in ("a", "b"):
-            sizes = {math.prod(shape): shape for shape in layer.shapes}
-            expanded = next((s for s in op.inputs if s.numel in sizes and s.precision.bits > layer.weights.bits), None)
+            sizes = {math.prod(shape) for shape in layer.shapes}
+            bits = layer.weights.effective_bits
+            expanded = next((s for s in op.inputs if s.numel in sizes and s.nbytes * 8 > s.numel * bits), None)
             if expanded is not None:
-                return moved - expanded.nbytes + math.ceil(expanded.numel * layer.weights.effective_bits / 8)
+                moved += math.ceil(expanded.numel * bits / 8) - expanded.nbytes
+                return moved + sum(_packed(s, layer) - s.nbytes for s in op.inputs if s is not expanded)
     return None
+
+
+def _packed(spec: TensorSpec, layer: Layer) -> int:
+    """Bytes of an input whose values are narrower than the byte that torch keeps each of them in."""
+    told = layer.activations
+    if told is None or spec.precision.bits != told.bits:
+        return spec.nbytes
+    return min(spec.nbytes, math.ceil(spec.numel * told.effective_bits / 8))

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.metadata import entry_points
 from typing import Any
@@ -68,11 +68,29 @@ def _load(library: str) -> None:
             warnings.warn(f"bitwatt: the precisions of {point.value} could not be loaded: {error}", stacklevel=2)
 
 
+def signed(widths: Widths, name: str) -> Widths:
+    """With the class that told, where the reader said no more than the attributes."""
+    parts = {
+        field: replace(part, source=f"{name}: {part.source}" if part.source else name)
+        for field in ("weights", "activations")
+        if (part := getattr(widths, field)) is not None
+    }
+    return replace(widths, **parts)
+
+
 def quantised(
-    format: Precision | str, numel: int = 0, *, beside: Iterable[Any] = (), source: str = "", stored: bool = True
+    format: Precision | str,
+    numel: int = 0,
+    *,
+    beside: Iterable[Any] = (),
+    source: str = "",
+    stored: bool = True,
+    kept_in: Any = None,
 ) -> Quantised:
-    """`numel` values of one format with the tensors of scales and zero points that go `beside` them."""
+    """`numel` values of one format with the tensors of scales and zero points that go `beside` them; `kept_in` is the
+    tensor of the values themselves, which may give each more room than it needs."""
     value = format_named(format) if isinstance(format, str) else format
-    extra = sum(t.numel() * t.element_size() * 8 for t in beside if t is not None)
+    extra = sum(t.numel() * t.element_size() * 8 for t in beside if t is not None) / numel if numel else 0
     each = stored_bits(value) if stored else value.bits
-    return Quantised(value, each + extra / numel if numel else each, source, stored)
+    room = kept_in.numel() * kept_in.element_size() * 8 / numel if kept_in is not None and numel else each
+    return Quantised(value, each + extra, source, stored, room + extra if room > each else None)

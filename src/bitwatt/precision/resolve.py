@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from bitwatt.precision import probe
-from bitwatt.precision.registry import Widths, reader_of
+from bitwatt.precision.registry import Widths, reader_of, signed
+from bitwatt.records import Quantised
 
 
 def resolve(module: Any) -> tuple[Widths | None, str]:
@@ -16,7 +16,7 @@ def resolve(module: Any) -> tuple[Widths | None, str]:
     """
     problems = []
     answers = []
-    for thing in (_weight(module), module):
+    for thing in (_weight(module), *parametrisations(module), module):
         found = reader_of(type(thing)) if thing is not None else None
         if found is None:
             continue
@@ -26,7 +26,7 @@ def resolve(module: Any) -> tuple[Widths | None, str]:
         except Exception as error:
             problems.append(f"{name} could not be read: {type(error).__name__}: {error}")
         else:
-            answers.append(answer and _signed(answer, name))
+            answers.append(answer and signed(answer, name))
     known = [answer for answer in answers if answer is not None]
     if known:
         return _merged(known), ""
@@ -38,20 +38,30 @@ def resolve(module: Any) -> tuple[Widths | None, str]:
     return None, "; ".join(problems) or probe.suspicion(module)
 
 
+def incoming(values: Any) -> Quantised | None:
+    """The width that the first argument of a layer carries with it, where its class is one that does."""
+    for value in values[:1] if isinstance(values, tuple) else ():
+        found = reader_of(type(value)) if type(value).__module__ != "torch" else None
+        try:
+            widths = found[1](value) if found is not None else None
+        except Exception:  # a library that has changed: the dtype stands
+            return None
+        if found is not None and widths is not None and widths.activations is not None:
+            return signed(widths, found[0]).activations
+    return None
+
+
 def _weight(module: Any) -> Any:
     parameters, buffers = getattr(module, "_parameters", {}), getattr(module, "_buffers", {})
     weight = parameters.get("weight")
     return weight if weight is not None else buffers.get("weight")
 
 
-def _signed(widths: Widths, name: str) -> Widths:
-    """With the class that told, where the reader said no more than the attributes."""
-    parts = {
-        field: replace(part, source=f"{name}: {part.source}" if part.source else name)
-        for field in ("weights", "activations")
-        if (part := getattr(widths, field)) is not None
-    }
-    return replace(widths, **parts)
+def parametrisations(module: Any) -> list[Any]:
+    """What makes the weight of what is stored, where torch's `parametrize` has taken it over."""
+    held = getattr(module, "_modules", {}).get("parametrizations")
+    chain = held._modules.get("weight") if held is not None else None
+    return list(chain._modules.values()) if chain is not None else []
 
 
 def _merged(answers: list[Widths]) -> Widths:

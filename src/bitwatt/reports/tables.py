@@ -154,7 +154,7 @@ def _weights(view: View, limit: int) -> Table:
         Column("Values", cell(lambda group: format_count(group.values)), 3),
         Column("Bits", cell(lambda group: _bits(group.bits))),
         Column("With scales", cell(lambda group: _bits(group.effective_bits)), 1),
-        Column("Inputs", cell(lambda group: group.activations or UNKNOWN), 2, left=True),
+        Column("Inputs", cell(lambda group: ", ".join(group.inputs) or UNKNOWN), 2, left=True),
         Column("Ran in", cell(lambda group: ", ".join(group.executed) or UNKNOWN), left=True),
         Column("Kept in", cell(lambda group: format_bytes(group.nbytes))),
     ]

@@ -21,7 +21,7 @@ class WeightGroup:
     nbytes: int
     bits: float | None
     effective_bits: float | None
-    activations: str
+    inputs: tuple[str, ...]
     executed: tuple[str, ...]
     density: float
     sources: tuple[str, ...]
@@ -31,18 +31,21 @@ class WeightGroup:
 def weight_groups(layers: Mapping[str, Layer], entries: Iterable[Entry]) -> list[WeightGroup]:
     """Layers that own weights, grouped by format, largest first."""
     ran: dict[str, set[str]] = {}
+    inputs: dict[str, set[str]] = {}
     for entry in entries:
         scope = entry.row.scope
         if entry.work is None or scope not in layers or is_backward(entry.row.phase):
             continue
         for product, _ in entry.work.products:
-            if weight_side(product, layers[scope], entry.row.phase) in ("a", "b"):
+            side = weight_side(product, layers[scope], entry.row.phase)
+            if side in ("a", "b"):
                 ran.setdefault(scope, set()).add(product.executed.name)
+                inputs.setdefault(scope, set()).add((product.b if side == "a" else product.a).name)
     groups: dict[tuple[object, ...], list[str]] = {}
     for scope, layer in layers.items():
         if layer.parameters and layer.weight_dtype is not None:
             groups.setdefault((scope if layer.kind == "optimizer" else "", *_key(layer)), []).append(scope)
-    made = [_group([(scope, layers[scope]) for scope in scopes], ran) for scopes in groups.values()]
+    made = [_group([(scope, layers[scope]) for scope in scopes], ran, inputs) for scopes in groups.values()]
     return sorted(made, key=lambda group: -group.values)
 
 
@@ -62,7 +65,7 @@ def _key(layer: Layer) -> tuple[object, ...]:
     )
 
 
-def _group(members: list[tuple[str, Layer]], ran: dict[str, set[str]]) -> WeightGroup:
+def _group(members: list[tuple[str, Layer]], ran: dict[str, set[str]], inputs: dict[str, set[str]]) -> WeightGroup:
     layers = [layer for _, layer in members]
     first = layers[0]
     values = sum(layer.parameters for layer in layers)
@@ -80,9 +83,13 @@ def _group(members: list[tuple[str, Layer]], ran: dict[str, set[str]]) -> Weight
         nbytes=sum(layer.weight_bytes for layer in layers),
         bits=bits,
         effective_bits=effective if effective is not None else bits,
-        activations=first.activations.precision.name if first.activations else "",
-        executed=tuple(sorted({name for scope, _ in members for name in ran.get(scope, ())})),
+        inputs=_all(members, inputs),
+        executed=_all(members, ran),
         density=sum(layer.density * layer.parameters for layer in layers) / max(values, 1),
         sources=tuple(dict.fromkeys(layer.weights.source for layer in layers if layer.weights)),
         unknown=tuple(dict.fromkeys(layer.unknown for layer in layers if layer.unknown)),
     )
+
+
+def _all(members: list[tuple[str, Layer]], found: dict[str, set[str]]) -> tuple[str, ...]:
+    return tuple(sorted({name for scope, _ in members for name in found.get(scope, ())}))

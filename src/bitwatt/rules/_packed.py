@@ -3,7 +3,7 @@
 from typing import Any
 
 from bitwatt.formulas.linalg import bias_add, matmul
-from bitwatt.records import TensorSpec, Work
+from bitwatt.records import QUANTISATION, TensorSpec, Work
 from bitwatt.rules._products import flat, fused
 from bitwatt.rules.aten.conv import convolved
 from bitwatt.rules.aten.quantized import dynamic
@@ -24,7 +24,12 @@ def weight_of(packed: Any) -> TensorSpec:
 def requantised(out: TensorSpec) -> Work:
     """The 32-bit sum becomes the result: bias added, scaled, zero point added, rounded."""
     n = out.numel
-    return Work.of(out.precision, mul=n, add=2 * n, cast=n)
+    return bias_add(n, out.precision) + Work.of(out.precision, QUANTISATION, mul=n, add=n, cast=n)
+
+
+def scaled_back(out: TensorSpec) -> Work:
+    """The 32-bit sum becomes a float: scaled, bias added."""
+    return Work.of(out.precision, QUANTISATION, mul=out.numel) + bias_add(out.numel, out.precision)
 
 
 def packed_linear(x: TensorSpec, out: TensorSpec, after: str | None = None) -> Work:
@@ -37,7 +42,7 @@ def dynamic_linear(x: TensorSpec, out: TensorSpec, after: str | None = None) -> 
     """Activations quantised on the way in; the result is scaled back to float and the bias added."""
     rows = flat(x)
     work = dynamic(x) + matmul(rows.shape[0], rows.shape[1], out.shape[-1], BYTE, BYTE)
-    return work + Work.of(out.precision, mul=out.numel, add=out.numel) + fused(after, out)
+    return work + scaled_back(out) + fused(after, out)
 
 
 def half_linear(x: TensorSpec, out: TensorSpec, after: str | None = None) -> Work:
@@ -56,4 +61,4 @@ def dynamic_conv(x: TensorSpec, packed: Any, out: TensorSpec, transposed: bool) 
     """A convolution whose input is quantised on the way in and whose result is scaled back to float."""
     eight = TensorSpec(x.shape, "int8")
     work = dynamic(x) + convolved(eight, weight_of(packed), None, out, transposed)
-    return work + Work.of(out.precision, mul=out.numel, add=out.numel)
+    return work + scaled_back(out)

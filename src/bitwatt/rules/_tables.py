@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.pointwise import pointwise, stored
-from bitwatt.records import Op, TensorSpec, Work
+from bitwatt.records import NECESSARY, Op, TensorSpec, Work
 from bitwatt.registry import RULES, RuleFunction, free, rule, work_of
 
 Specs = tuple[TensorSpec, ...]
@@ -27,11 +28,19 @@ def size_of(values: Any) -> int:
 
 
 def each(
-    names: str, formula: str, *, family: str = "pointwise", of: str = "out", space: str = "aten", **kinds: int
+    names: str,
+    formula: str,
+    *,
+    family: str = "pointwise",
+    of: str = "out",
+    space: str = "aten",
+    part: str = NECESSARY,
+    **kinds: int,
 ) -> None:
     """Register `names`: so many operations of each `kinds` per element of the first output.
 
     They run in that output's precision or, with `of="in"`, in the first input's: a comparison's output is bool.
+    `part` says what for, where it is not the computation itself: QUANTISATION.
     """
 
     def function(out: Specs = (), **args: Any) -> Work:
@@ -40,9 +49,14 @@ def each(
         if result is None:
             return Work()
         spec = given if of == "in" and given is not None else result
-        return pointwise(spec, stored(result), **kinds)
+        return as_part(pointwise(spec, stored(result), **kinds), part)
 
     named(names, f"{formula}: {amounts(kinds)} per element.", function, family, space)
+
+
+def as_part(work: Work, part: str) -> Work:
+    """The same element-wise work, all of it done for `part`."""
+    return replace(work, ops=tuple((kind, precision, part, n) for kind, precision, _, n in work.ops)) if part else work
 
 
 def moved(names: str, formula: str, *, family: str = "copy", space: str = "aten") -> None:

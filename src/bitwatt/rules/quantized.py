@@ -5,12 +5,11 @@ from typing import Any
 from bitwatt.formulas import norm as norms
 from bitwatt.formulas.linalg import matrix_product
 from bitwatt.formulas.pointwise import pointwise
-from bitwatt.formulas.rnn import CELLS, Cell, Layer, rnn
+from bitwatt.formulas.rnn import CELLS, Cell, Layer
 from bitwatt.formulas.softmax import softmax as softmax_formula
-from bitwatt.records import TensorSpec, Work
+from bitwatt.records import QUANTISATION, TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules._packed import (
-    BYTE,
     dynamic_conv,
     dynamic_linear,
     half_linear,
@@ -20,21 +19,36 @@ from bitwatt.rules._packed import (
 )
 from bitwatt.rules._products import Specs
 from bitwatt.rules._products import named as full
-from bitwatt.rules._tables import each, moved
+from bitwatt.rules._tables import amounts, as_part, each, moved, named
 from bitwatt.rules.aten.quantized import narrow_weight
+from bitwatt.rules.aten.rnn import eight_bit
 
 SPACE = "quantized"
 
-#: Element-wise: both operands to float, (q - z)·s, the function, and back, round(x/s + z).
-IN_AND_OUT = {"mul": 2, "add": 2, "cast": 1}
-each("add add_out add_scalar add_scalar_out", "x + y", space=SPACE, mul=3, add=4, cast=1)
-each("add_relu add_relu_out add_scalar_relu add_scalar_relu_out", "x + y", space=SPACE, mul=3, add=4, cast=1, compare=1)
-each("mul mul_out mul_scalar mul_scalar_out", "x·y", space=SPACE, mul=4, add=3, cast=1)
-each("mul_relu mul_relu_out mul_scalar_relu mul_scalar_relu_out", "x·y", space=SPACE, mul=4, add=3, cast=1, compare=1)
-each("sigmoid", "σ(x)", space=SPACE, sigmoid=1, mul=2, add=2, cast=1)
-each("elu celu", "α·(e^x - 1) where x < 0", space=SPACE, exp=1, compare=1, mul=3, add=3, cast=1)
-each("hardswish", "x·min(max(x + 3, 0), 6)/6", space=SPACE, compare=2, mul=4, add=3, cast=1)
-each("leaky_relu prelu", "x, or w·x where x < 0", space=SPACE, compare=1, mul=3, add=2, cast=1)
+
+def to_and_fro(spec: TensorSpec, n: int, operands: int = 1) -> Work:
+    """To float, (q - z)·s for each operand, and back, round(x/s + z)."""
+    return as_part(pointwise(spec, n, mul=operands + 1, add=operands + 1, cast=1), QUANTISATION)
+
+
+def in_float(names: str, formula: str, *, operands: int = 1, **kinds: int) -> None:
+    """Register element-wise functions that are computed in float, between the two conversions."""
+
+    def function(out: Specs, **_: Any) -> Work:
+        return pointwise(out[0], out[0].numel, **kinds) + to_and_fro(out[0], out[0].numel, operands)
+
+    ways = f"{operands + 1} mul, {operands + 1} add, 1 cast for the conversions"
+    named(names, f"{formula}: {amounts(kinds)} and {ways} per element.", function, "pointwise", SPACE)
+
+
+in_float("add add_out add_scalar add_scalar_out", "x + y", operands=2, add=1)
+in_float("add_relu add_relu_out add_scalar_relu add_scalar_relu_out", "x + y", operands=2, add=1, compare=1)
+in_float("mul mul_out mul_scalar mul_scalar_out", "x·y", operands=2, mul=1)
+in_float("mul_relu mul_relu_out mul_scalar_relu mul_scalar_relu_out", "x·y", operands=2, mul=1, compare=1)
+in_float("sigmoid", "σ(x)", sigmoid=1)
+in_float("elu celu", "α·(e^x - 1) where x < 0", exp=1, compare=1, mul=1, add=1)
+in_float("hardswish", "x·min(max(x + 3, 0), 6)/6", compare=2, mul=2, add=1)
+in_float("leaky_relu prelu", "x, or w·x where x < 0", compare=1, mul=1)
 each("relu6 clamp threshold", "held in range", space=SPACE, compare=2)
 each("dropout", "a mask drawn", space=SPACE, random=1, mul=1)
 each("max_pool1d max_pool2d", "a maximum", space=SPACE, compare=1)
@@ -48,13 +62,13 @@ moved(
     "weights copied into the order a kernel reads",
     space=SPACE,
 )
-each("embedding_byte embedding_4bit", "a row looked up, q·s + b", space=SPACE, index=1, mul=1, add=1)
 each(
     "embedding_bag_byte_prepack embedding_bag_4bit_prepack embedding_bag_2bit_prepack "
     "embedding_bag_byte_prepack_with_rowwise_min_max embedding_bag_4bit_prepack_with_rowwise_min_max "
     "embedding_bag_2bit_prepack_with_rowwise_min_max",
     "the range of each row, then round(x/s + z)",
     space=SPACE,
+    part=QUANTISATION,
     compare=2,
     mul=1,
     add=1,
@@ -64,6 +78,7 @@ each(
     "embedding_bag_byte_unpack embedding_bag_4bit_unpack embedding_bag_2bit_unpack",
     "q·s + b",
     space=SPACE,
+    part=QUANTISATION,
     mul=1,
     add=1,
 )
@@ -157,7 +172,7 @@ def conv_transpose_dynamic(qx: TensorSpec, packed_weight: Any, out: Specs, **_: 
 )
 def batch_norm(qx: TensorSpec, **_: Any) -> Work:
     """One line per channel, then rounded: 1 mul, 1 add, 1 cast per element."""
-    return norms.line(qx.numel, qx.precision) + Work.of(qx.precision, cast=qx.numel)
+    return norms.line(qx.numel, qx.precision) + Work.of(qx.precision, QUANTISATION, cast=qx.numel)
 
 
 @rule("quantized.layer_norm", "quantized.group_norm", "quantized.instance_norm", family="norm")
@@ -166,13 +181,23 @@ def norm(input: TensorSpec, num_groups: int | None = None, normalized_shape: Any
     n = input.numel
     rows = input.shape[0] * (num_groups or (input.shape[1] if len(input.shape) > 1 else 1))
     work = norms.channel_norm(n, rows, rows, input.precision)
-    return work + pointwise(input, n, **IN_AND_OUT)
+    return work + to_and_fro(input, n)
 
 
 @rule("quantized.softmax", family="softmax")
 def softmax(qx: TensorSpec, **_: Any) -> Work:
     """softmax, and to and from the small format."""
-    return softmax_formula(qx.numel, qx.precision) + pointwise(qx, qx.numel, **IN_AND_OUT)
+    return softmax_formula(qx.numel, qx.precision) + to_and_fro(qx, qx.numel)
+
+
+@rule("quantized.embedding_byte", "quantized.embedding_4bit", family="index")
+def embedding(out: Specs, **_: Any) -> Work:
+    """A row looked up, q·s + b: 1 index, 1 mul, 1 add per element."""
+    return looked_up(out[0], out[0].numel)
+
+
+def looked_up(out: TensorSpec, n: int) -> Work:
+    return Work.of(out.precision, index=n) + Work.of(out.precision, QUANTISATION, mul=n, add=n)
 
 
 @rule(
@@ -183,13 +208,13 @@ def softmax(qx: TensorSpec, **_: Any) -> Work:
 def embedding_bag(indices: TensorSpec, out: Specs, per_sample_weights: TensorSpec | None = None, **_: Any) -> Work:
     """Rows looked up, q·s + b, and added up: 1 index, 1 mul, 2 add per element looked up."""
     n = indices.numel * out[0].shape[-1]
-    return Work.of(out[0].precision, index=n, mul=n * (1 + (per_sample_weights is not None)), add=2 * n)
+    return looked_up(out[0], n) + Work.of(out[0].precision, mul=n * (per_sample_weights is not None), add=n)
 
 
 def recurrent(cell: Cell, x: TensorSpec, hidden: int) -> Work:
     """One step with weights of 8 bits: the activations of both products quantised on the way in."""
     rows = x.numel // x.shape[-1] if x.shape[-1] else 0
-    return rnn(Layer(cell, rows, 1, x.shape[-1], hidden), x, BYTE)
+    return eight_bit(Layer(cell, rows, 1, x.shape[-1], hidden), x)
 
 
 @rule("quantized.quantized_lstm_cell_dynamic", family="rnn")

@@ -1,5 +1,6 @@
 """Quantise and dequantise as exported graphs write them, one op each."""
 
+from bitwatt.records import QUANTISATION
 from bitwatt.rules._tables import each
 
 SPACE = "quantized_decomposed"
@@ -9,6 +10,7 @@ each(
     "round(x/s + z) held in range",
     family="cast",
     space=SPACE,
+    part=QUANTISATION,
     of="in",
     mul=1,
     add=1,
@@ -20,6 +22,7 @@ each(
     "(q - z)·s",
     family="cast",
     space=SPACE,
+    part=QUANTISATION,
     add=1,
     mul=1,
     cast=1,
@@ -28,6 +31,7 @@ each(
     "fake_quant_per_channel",
     "(round(x/s + z) held in range, - z)·s",
     space=SPACE,
+    part=QUANTISATION,
     mul=2,
     add=2,
     cast=1,

@@ -60,4 +60,11 @@ def _while_loop(cond_fn: Any, body_fn: Any, carried: Any, additional: Any = ()) 
     return carried
 
 
-_UNFOLD = {"cond": _cond, "while_loop": _while_loop}
+def _out_dtype(op: Any, dtype: Any, *args: Any) -> Any:
+    """A product of small integers into large ones: torch's own way of computing it, with its parts seen."""
+    from torch._higher_order_ops.out_dtype import out_dtype_dense
+
+    return out_dtype_dense(op, dtype, *args)
+
+
+_UNFOLD = {"cond": _cond, "while_loop": _while_loop, "out_dtype": _out_dtype}

@@ -15,8 +15,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from bitwatt.backends.torch.encode import dtype_name
 from bitwatt.precision import Widths, resolve
+from bitwatt.precision.probe import is_beside
+from bitwatt.precision.resolve import parametrisations
 from bitwatt.records import Layer
 
+#: Where torch.ao's modules keep weights that are neither parameters nor buffers.
+_PACKED = ("_packed_params", "_all_weight_values", "_packed_weight_ih")
 #: Weights with fewer zeros than this among the first values looked at are taken as dense.
 _SAMPLE, _SPARSE = 4096, 0.02
 
@@ -39,14 +43,18 @@ def own_parameters(module: nn.Module) -> list[Any]:
 
 def has_weights(module: nn.Module) -> bool:
     """Whether anything need be found out about it: most modules of a model hold nothing."""
-    return bool(module._parameters or module._buffers or "_packed_params" in module.__dict__)
+    return bool(module._parameters or module._buffers) or is_packed(module) or "_graph" in module.__dict__
+
+
+def is_packed(module: nn.Module) -> bool:
+    return any(name in place for place in (module.__dict__, module._modules) for name in _PACKED)
 
 
 def describe(module: nn.Module) -> Layer:
     """Everything about a layer that shapes and dtypes of its ops do not tell. Called inside `unseen`."""
     own = own_parameters(module)
     weight = module._parameters.get("weight")  # never the attribute: a property may compute it
-    first = weight if weight is not None else own[0] if own else None
+    first = weight if weight is not None else next((p for p in own if p.dim() > 1), own[0] if own else None)
     dtype = dtype_name(first.dtype) if first is not None else None
     if not has_weights(module):
         return Layer(type(module).__name__)
@@ -55,8 +63,11 @@ def describe(module: nn.Module) -> Layer:
     sizes = {id(p): p.numel() for p in known}
     shapes = [tuple(map(int, p.shape)) for p in known if p.dim() >= 2]
     kept = sum(_nbytes(p) for p in known)
-    if widths is not None and widths.shapes:
-        shapes, sizes, kept = _unpacked(widths, known, first)
+    if widths is not None and widths.shapes and widths.weights is None:
+        shapes += widths.shapes
+    elif widths is not None and widths.shapes:
+        beside = [p for name, p in module._parameters.items() if is_beside(name)]
+        shapes, sizes, kept = _unpacked(widths, [p for p in known if all(p is not b for b in beside)], first)
     return Layer(
         kind=type(module).__name__,
         weight_dtype=dtype or (widths.weights.precision.name if widths and widths.weights else None),
@@ -66,6 +77,7 @@ def describe(module: nn.Module) -> Layer:
         weights=widths.weights if widths else None,
         activations=widths.activations if widths else None,
         density=_density(module, weight),
+        trains=any(p.requires_grad for p in known if p.dim() >= 2),
         unknown=unknown,
     )
 
@@ -88,10 +100,10 @@ def _format(layer: Layer) -> tuple[str, ...]:
 def _unpacked(widths: Widths, own: list[Any], first: Any) -> tuple[Any, dict[int, int], int]:
     """Shapes, sizes and bytes with the packed weights as what they stand for."""
     shapes = [tuple(map(int, shape)) for shape in widths.shapes]
-    others = [p for p in own if p is not first]
+    others = [p for p in own if p is not first and p.is_floating_point()]  # integers are the packed weights themselves
     count = sum(map(math.prod, shapes))
     if widths.weights is not None and widths.weights.stored:
-        kept = math.ceil(count * widths.weights.effective_bits / 8)
+        kept = math.ceil(count * widths.weights.memory_bits / 8)
     else:
         kept = _nbytes(first) if first is not None else 0
     shapes += [tuple(p.shape) for p in others if p.dim() >= 2]
@@ -99,17 +111,32 @@ def _unpacked(widths: Widths, own: list[Any], first: Any) -> tuple[Any, dict[int
 
 
 def _nbytes(tensor: Tensor) -> int:
+    """What a tensor takes in memory: of a sparse one, what it stores and where."""
+    if _is_semi_structured(tensor):
+        return sum(_nbytes(part) for part in (tensor.packed, tensor.meta) if part is not None)
+    if tensor.layout is torch.sparse_coo:
+        return _nbytes(tensor._values()) + _nbytes(tensor._indices())
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return sum(map(_nbytes, (tensor.values(), tensor.crow_indices(), tensor.col_indices())))
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return sum(map(_nbytes, (tensor.values(), tensor.ccol_indices(), tensor.row_indices())))
     return int(tensor.numel() * tensor.element_size())
+
+
+def _is_semi_structured(tensor: Any) -> bool:
+    return type(tensor).__name__.startswith("SparseSemiStructured")
 
 
 def _density(module: nn.Module, weight: Any) -> float:
     """The share of weights that are not zero: of a pruning mask, a sparse layout, or a dense tensor full of zeros."""
     mask = module._buffers.get("weight_mask")
+    if mask is None:
+        mask = next((m._buffers["mask"] for m in parametrisations(module) if "mask" in m._buffers), None)
     if mask is not None:
         return _share(mask)
     if weight is None or not isinstance(weight, Tensor) or is_lazy(weight):
         return 1.0
-    if type(weight.data).__name__.startswith("SparseSemiStructured") or type(weight).__name__.startswith("SparseSemi"):
+    if _is_semi_structured(weight):
         return 0.5
     if weight.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
         stored = weight._nnz() if weight.layout is torch.sparse_coo else weight.values().numel()

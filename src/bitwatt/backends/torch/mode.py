@@ -263,7 +263,7 @@ class Plan:
         self.numbers = frozenset(
             i
             for i, argument in enumerate(func._schema.arguments if isinstance(func, OpOverload) else ())
-            if str(argument.type) in ("Tensor", "number")
+            if str(argument.type) in ("Tensor", "number") or (argument.name == "step" and "optimizer" in func.name())
         )
 
     def folded(self, key: Any) -> Any:

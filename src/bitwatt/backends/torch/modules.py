@@ -83,6 +83,7 @@ class ModuleCalls:
         if scope is None:
             scope = self._outermost(module)
         scope = self.watch.scopes.called(scope, module)
+        self.watch.scopes.received(scope, args)
         if above is not None and above.phase not in _OPEN_PHASES:
             inside_loss = above.phase == "forward" and is_loss(module)
             frame = state.push("loss" if inside_loss else above.phase, scope, module, above.base)

@@ -9,9 +9,18 @@ from typing import Generic, TypeVar
 
 from torch import nn
 
-from bitwatt.backends.torch.layers import describe, has_weights, own_parameters, same_precision, together, unseen
+from bitwatt.backends.torch.layers import (
+    describe,
+    has_weights,
+    is_packed,
+    own_parameters,
+    same_precision,
+    together,
+    unseen,
+)
 from bitwatt.backends.torch.optimizer_states import describe_states
 from bitwatt.backends.torch.state import Frame
+from bitwatt.precision.resolve import incoming
 from bitwatt.records import Layer
 
 #: Path segments that wrappers add and that are no part of the user's model.
@@ -67,7 +76,7 @@ class Scopes:
         if self._models.get(module):
             return True
         found = not is_loss(module) and any(
-            child._parameters or "_packed_params" in {*child.__dict__, *child._modules} or "qweight" in child._buffers
+            child._parameters or is_packed(child) or {"qweight", "weight"} & child._buffers.keys()
             for child in _modules(module).values()
         )
         return self._models.put(module, found)  # one without may get some in its first forward: it is asked again
@@ -143,6 +152,15 @@ class Scopes:
         if call not in calls:
             calls[call] = self._first_call(scope, module)
         return calls[call]
+
+    def received(self, scope: str, args: object) -> None:
+        """What goes into a quantised layer may carry a width of its own, which the layer does not know."""
+        layer = self._layers.get(scope)
+        if layer is not None and layer.weights is not None and layer.activations is None:
+            with unseen():
+                inputs = incoming(args)
+            if inputs is not None:
+                self._layers[scope] = replace(layer, activations=inputs)
 
     def _look(self, module: nn.Module) -> Layer:
         """What the module is, found out once for each weight it has."""

@@ -2,15 +2,17 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas import rnn as formulas
 from bitwatt.formulas.dropout import dropout as dropped
 from bitwatt.formulas.linalg import bias_add
 from bitwatt.formulas.rnn import CELLS, Cell, Layer
-from bitwatt.records import TensorSpec, Work
+from bitwatt.records import QUANTISATION, TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules._products import Specs
+from bitwatt.rules.aten.quantized import dynamic
 
 free("aten._use_cudnn_rnn_flatten_weight", reason="it only picks a kernel")
 
@@ -217,10 +219,21 @@ def _quantised(cell: Cell, out: Specs, args: dict[str, Any]) -> Work:
     directions = 1 + args["bidirectional"]
     hidden = out[0].shape[-1] // directions
     rows, steps = _extent(x, args.get("batch_sizes"), args.get("batch_first", False))
-    weight = TensorSpec((), "float16" if args.get("dtype") == "float16" else "int8")
     widths = [x.shape[-1]] + [directions * hidden] * (args["num_layers"] - 1)
-    works = (formulas.rnn(Layer(cell, rows, steps, width, hidden), x, weight) * directions for width in widths)
-    return sum(works, Work())
+    layers = [Layer(cell, rows, steps, width, hidden) for width in widths]
+    if args.get("dtype") == "float16":
+        return sum((formulas.rnn(layer, x, TensorSpec((), "float16")) * directions for layer in layers), Work())
+    return sum((eight_bit(layer, x) * directions for layer in layers), Work())
+
+
+def eight_bit(layer: Layer, x: TensorSpec) -> Work:
+    """With 8-bit weights: what is multiplied with them is quantised on the way in, and both sums are scaled back."""
+    byte = TensorSpec((), "int8")
+    work = formulas.rnn(layer, x, byte)
+    products = tuple((replace(product, a=byte.precision), times) for product, times in work.products)
+    inputs = TensorSpec((layer.rows, layer.width + layer.recurrent), x.dtype)
+    scaled = Work.of(x.precision, QUANTISATION, mul=2 * layer.rows * layer.gates)
+    return replace(work, products=products) + dynamic(inputs) + scaled
 
 
 @rule("aten.quantized_lstm", family="rnn")
