@@ -21,6 +21,8 @@ _WHERE = {
     "cost_model": "bitwatt.pricing",
     "cost_models": "bitwatt.pricing",
     "report": "bitwatt.reports",
+    "what_if": "bitwatt.whatif",
+    "sweep": "bitwatt.whatif",
     "load": "bitwatt.store",
     "save": "bitwatt.store",
     "runs": "bitwatt.store",
@@ -64,6 +66,8 @@ if TYPE_CHECKING:
     from bitwatt.store import load as load
     from bitwatt.store import runs as runs
     from bitwatt.store import save as save
+    from bitwatt.whatif import sweep as sweep
+    from bitwatt.whatif import what_if as what_if
 
 __all__ = [*_WHERE, "__version__"]
 

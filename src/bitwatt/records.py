@@ -202,6 +202,7 @@ class Quantised:
     source: str = ""  # the class and attributes that told
     stored: bool = True
     kept_bits: float | None = None  # in memory, scales included, where values take more room than they carry
+    assumed: bool = False  # by what_if: nothing in the recorded ops goes to or from the format
 
     @property
     def memory_bits(self) -> float:

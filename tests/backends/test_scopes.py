@@ -115,3 +115,12 @@ def test_a_layer_added_during_the_session_is_found() -> None:
 
     assert macs(measured(grow), "scope") == {"0": 2 * ONE, "1": ONE}
     assert bitwatt.totals(measured(grow)).missing == {}
+
+
+def test_weights_used_without_a_call_belong_to_the_layer_that_uses_them() -> None:
+    attention, x = nn.MultiheadAttention(16, 2, batch_first=True), torch.randn(2, 4, 16)
+    alone = measured(lambda: attention(x, x, x)[0].sum().backward())
+    assert set(alone.layers["MultiheadAttention"].shapes) == {(48, 16), (16, 16)}
+    inside = measured(lambda: nn.Sequential(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True))(x).sum().backward())
+    assert set(inside.layers["0.self_attn"].shapes) == {(48, 16), (16, 16)}
+    assert inside.layers["0.linear1"].shapes == ((32, 16),)

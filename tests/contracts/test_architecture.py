@@ -24,6 +24,7 @@ ORDER = [
     {"backends", "machine", "store"},
     {"session"},
     {"estimation", "reports"},
+    {"whatif"},
     {"notebook"},
     {"cli"},
     {"__main__", "__init__"},

@@ -10,7 +10,7 @@ import sys
 from bitwatt.errors import BitwattError
 
 #: Each is a module here: its docstring is the help, `configure` adds its options, `main` does it.
-VERBS = ("run", "report", "ls", "explain", "models", "doctor")
+VERBS = ("run", "report", "what-if", "ls", "explain", "models", "doctor")
 
 
 class _Version(argparse.Action):
@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version")
     verbs = parser.add_subparsers(dest="verb", metavar="verb", required=True)
     for name in VERBS:
-        module = importlib.import_module(f"bitwatt.cli.{name}")
+        module = importlib.import_module(f"bitwatt.cli.{name.replace('-', '_')}")
         summary, *_ = (module.__doc__ or "").split("\n")
         verb = verbs.add_parser(
             name,

@@ -9,8 +9,6 @@ from bitwatt.dtypes import Precision
 from bitwatt.records import ARITHMETIC, OTHER_KINDS, QUANTISATION, Layer, Op, Product, TensorSpec, Work
 
 _BACKWARD, _RECOMPUTE = "backward", "recompute"
-#: How the sources of formats begin that `what_if` gave a layer. Nothing recorded there goes to or from the format.
-WHAT_IF = "what if"
 
 
 def weight_side(product: Product, layer: Layer, phase: str) -> str:
@@ -43,7 +41,7 @@ def effective(work: Work, op: Op, layer: Layer, phase: str, *, family: str = "",
     """The work of a call in a quantised or pruned layer: its operands by what they carry, and what only serves to go to
     and from the format marked as such. `inside`: the call was made by a part of the layer, such as a fake quantiser."""
     products = tuple((_carried(product, layer, phase), n) for product, n in work.products)
-    told = layer.weights is not None and not layer.weights.source.startswith(WHAT_IF)
+    told = layer.weights is not None and not layer.weights.assumed
     quantises = inside or (family not in _OWN_WORK and _only_quantises(op, layer))
     if not told or work.products or not quantises:
         return replace(work, products=products)

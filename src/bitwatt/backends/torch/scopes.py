@@ -224,16 +224,15 @@ class Scopes:
     def layers(self) -> dict[str, Layer]:
         """Every layer by its final name. Weights of layers that are used without being called, such as the projections
         of nn.MultiheadAttention, are also weights of the nearest layer around them that was."""
-        layers = {self.final(scope): layer for scope, layer in self._layers.items()}
-        called = {self.final(scope) for scope in self._called}
-        for scope, layer in list(layers.items()):
-            if layer.shapes and scope not in called:
-                user = scope
-                while "." in user and user not in called:
-                    user = user.rpartition(".")[0]
-                if user in called and user in layers:
+        layers = dict(self._layers)
+        for scope, layer in self._layers.items():
+            if layer.shapes and scope not in self._called:
+                user = _around(scope)
+                while user and user not in self._called:
+                    user = _around(user)
+                if user in layers:
                     layers[user] = replace(layers[user], shapes=(*layers[user].shapes, *layer.shapes))
-        return layers
+        return {self.final(scope): layer for scope, layer in layers.items()}
 
 
 _losses: dict[type, bool] = {}
@@ -271,6 +270,12 @@ def _weight(module: nn.Module) -> tuple[type, int]:
     """Another one after the layer was quantised or pruned."""
     weight = module._parameters.get("weight")
     return type(weight), id(weight)
+
+
+def _around(scope: str) -> str:
+    """The scope of what holds this one; nothing around a root."""
+    root, mark, path = scope.partition(_MARK)
+    return f"{root}{mark}{path.rpartition('.')[0]}" if path else ""
 
 
 def _label(module: nn.Module) -> str:

@@ -1,0 +1,113 @@
+"""What a layer becomes in other formats: which format its arithmetic runs in, and what its weights then take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from bitwatt.dtypes import DTYPES
+from bitwatt.precision.formats import stored_bits
+from bitwatt.records import Layer, Quantised
+from bitwatt.whatif.choice import Formats
+from bitwatt.whatif.schemes import Scheme
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """One layer written anew.
+
+    `dtype` is the float that everything in the layer is cast to, if any. `weights` and `activations` are the formats
+    that differ from what it runs in. `multiplier` is the narrow dtype that both operands of its forward products are
+    given in; without one they are expanded first.
+    """
+
+    layer: Layer
+    dtype: str | None = None
+    weights: Scheme | None = None
+    activations: Scheme | None = None
+    multiplier: str | None = None
+    recorded: Layer | None = None
+
+
+def rewritten(layer: Layer, formats: Formats) -> Rewriting:
+    own = layer.weight_dtype if _is_float(layer.weight_dtype) else "float32"
+    assert own is not None
+    weights = formats.weights or _recorded(layer)
+    casts = [part for part in (formats.weights, formats.activations) if part is not None and part.is_cast]
+    dtype = None
+    if formats.weights is not None and casts:
+        dtype = max(casts, key=lambda part: part.precision.bits).precision.name
+    runs_in = dtype or own
+    bits = int(DTYPES[runs_in].precision.bits)
+    if not layer.shapes:
+        cast = replace(layer, weight_dtype=layer.weight_dtype and runs_in)
+        return Rewriting(_sized(cast, layer, own, None), dtype)
+    kept = weights if weights is not None and weights.precision.name != runs_in else None
+    inputs = formats.activations
+    if inputs is not None and inputs.is_cast and inputs.precision.bits >= bits:
+        inputs = None
+    changed = replace(
+        layer,
+        weight_dtype=runs_in,
+        weights=None if kept is None else _weights(kept, layer, bits),
+        activations=None if inputs is None else _activations(inputs),
+        unknown="",
+    )
+    return Rewriting(_sized(changed, layer, own, kept), dtype, kept, inputs, _multiplier(kept, inputs), layer)
+
+
+def own_shapes(layer: Layer) -> tuple[tuple[int, ...], ...]:
+    """Its weights without those of parts that it uses without calling them, which come last and own their bytes."""
+    shapes = list(layer.shapes)
+    while shapes and sum(map(math.prod, shapes)) > layer.parameters:
+        shapes.pop()
+    return tuple(shapes)
+
+
+def per_value(inputs: Scheme) -> float:
+    """Bits of one input with its share of the scales; a scale for the whole tensor is nothing beside its values."""
+    share = (inputs.scale_bits or 32) / inputs.group if isinstance(inputs.group, int) else 0
+    return stored_bits(inputs.precision) + share
+
+
+def _weights(kept: Scheme, layer: Layer, own_bits: int) -> Quantised:
+    bits = kept.effective_bits(layer.shapes, own_bits)
+    return Quantised(kept.precision, bits, f"what if: {kept.name}", assumed=True)
+
+
+def _activations(inputs: Scheme) -> Quantised:
+    return Quantised(inputs.precision, per_value(inputs), f"what if: {inputs.name}", stored=False, assumed=True)
+
+
+def _multiplier(weights: Scheme | None, inputs: Scheme | None) -> str | None:
+    """The wider of two formats of one kind that hardware multiplies; places in a table of codes it cannot."""
+    if weights is None or inputs is None or any(part.is_cast or part.is_code for part in (weights, inputs)):
+        return None
+    if weights.precision.kind != inputs.precision.kind:
+        return None
+    return max((weights, inputs), key=lambda part: part.precision.bits).container
+
+
+def _sized(changed: Layer, layer: Layer, own: str, kept: Scheme | None) -> Layer:
+    """With the bytes its parameters take: matrices in the new format, all else in the dtype that it runs in."""
+    shapes = own_shapes(layer)
+    values = sum(map(math.prod, shapes))
+    before = layer.weights if layer.weights is not None and layer.weights.stored else None
+    matrices = values * before.effective_bits / 8 if before else values * float(DTYPES[own].itemsize)
+    ratio = DTYPES[changed.weight_dtype or own].itemsize / DTYPES[own].itemsize
+    rest = max(layer.weight_bytes - math.ceil(matrices), 0) * ratio
+    if kept is not None:
+        bits = kept.effective_bits(shapes, int(DTYPES[changed.weight_dtype or own].precision.bits))
+    else:
+        bits = float(DTYPES[changed.weight_dtype or own].itemsize) * 8
+    return replace(changed, weight_bytes=math.ceil(values * bits / 8) + math.ceil(rest))
+
+
+def _recorded(layer: Layer) -> Scheme | None:
+    told = layer.weights
+    return None if told is None else Scheme(told.precision.name, told.precision, told=told.effective_bits)
+
+
+def _is_float(name: str | None) -> bool:
+    known = DTYPES.get(name or "")
+    return known is not None and known.precision.kind == "float" and known.precision.bits >= 16
