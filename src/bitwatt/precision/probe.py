@@ -1,150 +1,278 @@
-"""Layers of libraries nobody has described: attributes with the usual names, believed only where they agree."""
+"""Layers of libraries nobody has described.
+
+A width is claimed where what the layer says is in use, agrees, and is borne out by how its weights are kept; else the
+layer is reported by its dtype, with the reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import re
+from itertools import pairwise
 from typing import Any
 
 from bitwatt.dtypes import DTYPES, Precision
-from bitwatt.errors import UnknownNameError
-from bitwatt.precision.formats import TERNARY_BITS, format_named, integer
-from bitwatt.precision.registry import Widths, quantised
+from bitwatt.precision.evidence import (
+    ACTIVATIONS,
+    CONFIGURATION,
+    LAYER,
+    QUANTISER,
+    WEIGHTS,
+    Evidence,
+    Said,
+    evidence,
+    is_quantised_name,
+    words,
+)
+from bitwatt.precision.registry import Widths, quantised, reader_of, signed
+from bitwatt.records import Quantised
 
-#: Names under which libraries keep the width of weights, and the same for activations.
-WEIGHT_BITS = (
-    "bits", "w_bit", "w_bits", "wbit", "wbits", "nbits", "n_bits", "num_bits", "weight_bit_width", "weight_bits",
-    "bit_width", "bitwidth", "weight_bit", "weight_num_bits", "q_bits", "qbits", "quant_bits", "nbit", "w_bitwidth",
-)  # fmt: skip
-ACTIVATION_BITS = (
-    "a_bit", "a_bits", "abit", "abits", "act_bits", "act_bit", "activation_bits", "activation_bit_width",
-    "input_bit_width", "input_bits", "act_bit_width", "activation_num_bits",
-)  # fmt: skip
-WEIGHT_FORMATS = ("qtype", "weight_qtype", "_qtype", "target_dtype", "weight_quant_dtype", "quant_type", "elem_dtype")
-#: Attributes that may hold the above one level down.
-HOLDERS = (
-    "quantize_config", "quantization_config", "quant_config", "qconfig", "quant_state", "meta", "config",
-    "weight_quantizer", "weight_quant", "weight_fake_quant", "w_quantizer", "quantizer", "quantization_scheme",
-)  # fmt: skip
-GROUPS = ("group_size", "groupsize", "blocksize", "block_size", "q_group_size")
-_SCALES = ("scales", "scale", "weight_scale", "weight_scales", "qzeros", "zeros", "zero_point", "zero_points", "absmax")
-_CONTAINERS = ("int8", "uint8", "int16", "int32", "int64", "bool")
+_WEIGHT = re.compile(r"weight|kernel|codes|packed|quanti[sz]ed|(^|_)w(_|$)|(^|_)(wq|qw)")
+_NO_WEIGHT = re.compile(
+    r"scale|zero|(^|_)zp|shape|offset|bias|mask|idx|ind(ex|ices)|absmax|(^|_)(min|max|g|lut|norm)(_|$)|perm|codebook"
+)
+_BESIDE = re.compile(r"scale|zero|absmax|(^|_)zp(_|$)")
+_NOT_BESIDE = re.compile(r"input|output|act|inv_freq")
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+#: Subclasses of Tensor that wrap ordinary values, or whose meaning the backend knows.
+_WRAPPERS = ("FakeTensor", "DTensor", "FunctionalTensor", "NestedTensor", "AsyncCollectiveTensor", "TwoTensor")
+_LAYERS = {"linear", "conv", "embedding", "dense", "lin", "matmul"}
+_LAW = {"qat", "bnn", "xnor", "dorefa", "lsq", "gptq", "awq", "wq", "hqq", "ternary", "binarized", "bitnet", "lowbit"}
 
 
 def probe(module: Any) -> Widths | None:
-    """The width that attributes of the module, its weight or its configuration tell; None unless they all agree."""
-    told = dict(_told(module, WEIGHT_BITS, WEIGHT_FORMATS))
-    widths = {value.bits for value in told.values()}
-    if len(widths) != 1:
-        return None
-    value = next(iter(told.values()))
-    weights = _weights(module)
-    shape, stored = _logical_shape(module, weights, value)
-    if not weights or shape is None:
-        return None
-    numel = 1
-    for side in shape:
-        numel *= side
-    beside = [tensor for name, tensor in _tensors(module) if name in _SCALES]
-    source = "probe: " + ", ".join(f"{path}={value.name}" for path, value in told.items())
-    seen = dict(_told(module, ACTIVATION_BITS, ()))
-    inputs = {value.bits for value in seen.values()}
-    activations = None
-    if len(inputs) == 1 and next(iter(inputs)) < 16:
-        path, width = next(iter(seen.items()))
-        activations = quantised(width, source=f"probe: {path}={width.name}", stored=False)
-    return Widths(quantised(value, numel, beside=beside, source=source, stored=stored), activations, (shape,))
+    """The widths of a layer, as far as they are beyond doubt."""
+    return _judged(module)[0]
 
 
 def suspicion(module: Any) -> str:
-    """Why a layer whose width nobody told looks quantised all the same; empty for an ordinary one."""
+    """Why a layer that looks quantised is not claimed to be; empty for an ordinary one."""
+    return _judged(module)[1]
+
+
+def _judged(module: Any) -> tuple[Widths | None, str]:
+    try:
+        return _attached(module) or _judge(module)
+    except Exception as error:  # whatever a stranger's attributes do, the run goes on
+        return None, f"{type(module).__name__} could not be read: {type(error).__name__}: {error}"
+
+
+def _attached(module: Any) -> tuple[Widths | None, str] | None:
+    """A scheme of a library that is known, hung on a plain layer."""
+    scheme = getattr(module, "__dict__", {}).get("quantization_scheme")
+    found = reader_of(type(scheme)) if scheme is not None else None
+    if found is None:
+        return None
+    widths = found[1](module)
+    return widths and signed(widths, found[0]), ""
+
+
+def _judge(module: Any) -> tuple[Widths | None, str]:
+    weights = _weights(module)
+    if not weights:
+        return None, ""
+    about = evidence(module, WEIGHTS, weights)
+    shape = logical_shape(module)
+    strange = [(name, tensor) for name, tensor in weights if _is_strange(tensor)]
+    if strange:
+        return _strange(module, *strange[0], about)
+    integers = [(name, tensor) for name, tensor in weights if _dtype(tensor) in _INTEGERS]
+    if integers:
+        return _packed(module, integers, about, shape)
+    small = [(name, tensor) for name, tensor in weights if _dtype(tensor).startswith("float8")]
+    if small:
+        return _float8(module, small, about)
+    return _rounded(module, weights, about)
+
+
+def _packed(
+    module: Any, integers: list[tuple[str, Any]], about: Evidence, shape: tuple[int, ...] | None
+) -> tuple[Widths | None, str]:
+    """Integers in a container: their width must fit the size of the container."""
     name = type(module).__name__
-    for key, tensor in _weights(module):
-        if _dtype(tensor) in _CONTAINERS and len(tensor.shape) >= 2 and any(n in _SCALES for n, _ in _tensors(module)):
-            return f"{name} keeps {key} as {_dtype(tensor)} beside scales, and nothing tells its width"
-        plain = type(tensor).__module__.partition(".")[0] == "torch" and type(tensor).__name__ in _PLAIN
-        if not plain and type(tensor).__name__ not in _PLAIN:
-            return f"{name} keeps {key} as a {type(tensor).__name__}, which nothing is known of"
-    told = [f"{path}={value.name}" for path, value in _told(module, WEIGHT_BITS, WEIGHT_FORMATS)]
-    if _weights(module) and (told or _is_called_quantised(module)):
-        says = f"says {', '.join(told)}, which its weights do not bear out" if told else "does not tell its width"
-        return f"{name} {'is called quantised and ' if _is_called_quantised(module) else ''}{says}"
-    return ""
-
-
-def _is_called_quantised(module: Any) -> bool:
-    kind = type(module)
-    return any(word in f"{kind.__module__}.{kind.__qualname__}".lower() for word in _QUANTISED)
-
-
-_QUANTISED = ("quant", "4bit", "8bit", "bitlinear", "bitconv", "qlinear", "qconv", "lowbit", "ternary", "binary")
-
-
-_PLAIN = {
-    "Tensor", "Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "FakeTensor", "DTensor",
-    "FunctionalTensor", "NestedTensor", "ParametrizationList",
-}  # fmt: skip
-
-
-def _told(module: Any, names: tuple[str, ...], formats: tuple[str, ...]) -> Iterator[tuple[str, Precision]]:
-    places = [("", module), *((f"{key}.", tensor) for key, tensor in _weights(module))]
-    for prefix, place in list(places):
-        for holder in HOLDERS:
-            inner = _own(place, holder)
-            if inner is not None and not isinstance(inner, (str, int, float, bool, type)):
-                places.append((f"{prefix}{holder}.", inner))
-    for prefix, place in places:
-        for name in names:
-            bits = _number(_own(place, name))
-            if bits is not None and 1 <= bits <= 16:
-                yield f"{prefix}{name}", integer(bits if bits == int(bits) else TERNARY_BITS)
-        for name in formats:
-            value = _format(_own(place, name))
-            if value is not None and value.bits <= 16:
-                yield f"{prefix}{name}", value
-
-
-def _own(place: Any, name: str) -> Any:
-    """An attribute that is simply there. Properties are left alone: they may compute."""
-    if isinstance(place, Mapping):
-        return place.get(name)
-    kind = type(place)
-    if isinstance(getattr(kind, name, None), property):
-        return None
-    value = getattr(place, "__dict__", {}).get(name)
+    sizes = ", ".join(f"{key} {_dtype(tensor)}{list(tensor.shape)}" for key, tensor in integers)
+    said = about.by(LAYER, QUANTISER) or about.by(CONFIGURATION)
+    if not said:
+        hint = f": {'; '.join(about.doubts)}" if about.doubts else ""
+        return None, f"{name} keeps {sizes}, and nothing tells how many bits a value has{hint}"
+    value, doubt = _agreed(said)
     if value is None:
-        value = getattr(place, "_buffers", {}).get(name) if hasattr(place, "_buffers") else None
-    if value is None and name in getattr(kind, "__dataclass_fields__", {}):
-        value = getattr(place, name, None)
-    if value is None and isinstance(getattr(kind, name, None), (int, float, str)):
-        value = getattr(kind, name)
-    if value is None and hasattr(place, "_modules"):
-        value = place._modules.get(name)
-    return value
+        return None, f"{name}: {doubt}"
+    if shape is None:
+        return None, f"{name} says {_listed(said)}, but not the size of what {sizes} stands for"
+    if len(integers) > 1:
+        return None, f"{name} says {_listed(said)}, but keeps several: {sizes}"
+    _, tensor = integers[0]
+    held = tensor.numel() * tensor.element_size() * 8 / max(math.prod(shape), 1)
+    sure = said[0].by != CONFIGURATION
+    if not _fits(value.bits, held, 8 * tensor.element_size() if sure else None):
+        return None, f"{name} says {_listed(said)}, but {sizes} has {held:g} bits for each value"
+    return _claim(module, value, said, shape, stored=True), ""
 
 
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or callable(value):
-        return None
-    if isinstance(value, (int, float)):
-        return value
-    return None
+def _float8(module: Any, small: list[tuple[str, Any]], about: Evidence) -> tuple[Widths | None, str]:
+    """A format that is a dtype: nobody need tell it, but nobody may contradict it."""
+    name, tensor = small[0]
+    value = DTYPES[_dtype(tensor)].precision
+    against = [one for one in about.by(LAYER, QUANTISER) if one.value.bits not in (value.bits, 16, 32)]
+    if against or len({_dtype(t) for _, t in small}) > 1:
+        return None, f"{type(module).__name__} keeps {name} as {value.name}, but says {_listed(against)}"
+    said = [Said(f"{name}.dtype", value, LAYER)]
+    return _claim(module, value, said, tuple(tensor.shape) if len(small) == 1 else None, stored=True), ""
 
 
-def _format(value: Any) -> Precision | None:
+def _rounded(module: Any, weights: list[tuple[str, Any]], about: Evidence) -> tuple[Widths | None, str]:
+    """Ordinary floats: rounded in the forward if a quantiser for weights is switched on, or if a layer that is called
+    quantised says a width. A configuration alone proves nothing: this may be a layer that was left out."""
+    name, called = type(module).__name__, is_called_quantised(module)
+    said = [
+        one for one in about.by(QUANTISER, LAYER)
+        if called or (one.by == QUANTISER and is_about_weights(one.path))
+    ]  # fmt: skip
+    if said and all(one.value.bits >= 16 for one in said):
+        return None, ""
+    if about.doubts and (said or called):
+        return None, f"{name}: {'; '.join(about.doubts)}"
+    if not said:
+        explicit = [one for one in about.said if one.explicit and one.by != CONFIGURATION and one.value.bits < 16]
+        if explicit:
+            return None, f"{name} says {_listed(explicit)}, but keeps ordinary {_dtype(weights[0][1])} weights"
+        untold = called and is_called_quantised(module, by_path=False)
+        return None, f"{name} is called quantised, but does not tell its width" if untold else ""
+    value, doubt = _agreed(said)
     if value is None:
+        return None, f"{name}: {doubt}"
+    shape = tuple(weights[0][1].shape) if len(weights) == 1 else None
+    return _claim(module, value, said, shape, stored=False), ""
+
+
+def _strange(module: Any, name: str, tensor: Any, about: Evidence) -> tuple[Widths | None, str]:
+    """A tensor of a class of its own: it has to say a width, and hold integers or small floats that bear it out."""
+    kind = type(tensor).__name__
+    said = [one for one in about.by(LAYER, QUANTISER) if one.path.startswith(f"{name}.") or is_called_quantised(module)]
+    unknown = f"{type(module).__name__} keeps {name} as a {kind}, which nothing is known of"
+    value, doubt = _agreed(said) if said else (None, "")
+    if value is None:
+        return None, f"{unknown}: {doubt}" if doubt else unknown
+    parts = [t for t in vars(tensor).values() if hasattr(t, "element_size") and hasattr(t, "numel")]
+    data = max(parts, key=lambda t: t.numel() * t.element_size(), default=None)
+    if data is None or _dtype(data) not in (*_INTEGERS, "float8_e4m3fn", "float8_e5m2"):
+        return None, f"{unknown}, though it says {_listed(said)}"
+    held = data.numel() * data.element_size() * 8 / max(tensor.numel(), 1)
+    if not _fits(value.bits, held, 8 * data.element_size()):
+        return None, f"{unknown}: it says {_listed(said)}, but has {held:g} bits for each value"
+    scales = [t for key, t in vars(tensor).items() if t is not data and hasattr(t, "element_size") and _beside(key)]
+    return _claim(module, value, said, tuple(tensor.shape), stored=True, scales=scales), ""
+
+
+def _claim(
+    module: Any, value: Precision, said: list[Said], shape: tuple[int, ...] | None, *, stored: bool,
+    scales: list[Any] | None = None,
+) -> Widths:  # fmt: skip
+    beside = scales if scales is not None else [tensor for name, tensor in _tensors(module) if _beside(name)]
+    weights = quantised(
+        value,
+        math.prod(shape) if shape else 0,
+        beside=beside if shape else (),
+        source=f"probe: {_listed(said)}",
+        stored=stored,
+    )
+    return Widths(weights, _activations(module), (shape,) if shape else ())
+
+
+def _activations(module: Any) -> Quantised | None:
+    about = evidence(module, ACTIVATIONS, [])
+    value, _ = _agreed(list(about.by(LAYER, QUANTISER)))
+    if value is None or about.doubts or value.bits >= 16:
         return None
-    for name in (str(value), str(getattr(value, "name", "")), str(value).rpartition(".")[2]):
-        try:
-            return format_named(name)
-        except UnknownNameError:
-            continue
-    return None
+    return quantised(value, source=f"probe: {_listed(list(about.said))}", stored=False)
+
+
+def _agreed(said: list[Said]) -> tuple[Precision | None, str]:
+    """The one width of all statements, in the most telling of their formats; else what they are."""
+    widths = {math.ceil(one.value.bits) if one.value.name != "ternary" else 2 for one in said}
+    if len(widths) != 1:
+        return None, f"it says {_listed(said)}, which do not agree" if said else ""
+    formats = [one.value for one in said]
+    telling = [value for value in formats if value.kind != "int" or value.name == "ternary"]
+    return (telling or formats)[0], ""
+
+
+def _fits(bits: float, held: float, element: int | None) -> bool:
+    """Whether a container of `held` bits for each value is one for values of `bits`: packed tightly or, where the layer
+    itself says the width, in the next power of two or one to an element."""
+    tight = bits <= held <= max(1.1 * bits, 2 if bits < 2 else 0)
+    return tight or (element is not None and bits <= held and held in (2 ** math.ceil(math.log2(bits)), element))
+
+
+def _listed(said: list[Said]) -> str:
+    return ", ".join(map(str, said))
+
+
+def is_about_weights(path: str) -> bool:
+    """Whether the quantiser at a path, or the part of a scheme there, is one for weights."""
+    return bool({"weight", "weights", "w", "wt", "kernel", "wgt"} & set(words(path.rpartition(".")[0])))
+
+
+def is_called_quantised(module: Any, *, by_path: bool = True) -> bool:
+    """Whether the class, one of its parents or (if asked) the place they are defined in is called so."""
+    kinds = [kind for kind in type(module).__mro__ if not kind.__module__.startswith(("torch.nn", "builtins"))]
+    if any(word.startswith("unquant") for kind in kinds for word in words(f"{kind.__module__} {kind.__qualname__}")):
+        return False
+    if by_path and any(is_quantised_name(kind.__module__.replace(".", " ")) for kind in kinds):
+        return True
+    return any(_is_called(words(kind.__name__)) for kind in kinds)
+
+
+def _is_called(said: list[str]) -> bool:
+    layer = bool(_LAYERS & set(said))
+    narrow = any(
+        word in ("int", "uint", "fp", "float", "nf", "mxfp", "nvfp", "w") and after.isdigit() and int(after) <= 8
+        for word, after in pairwise(said)
+    )
+    bits = any(word.isdigit() and after.startswith("bit") for word, after in pairwise(said))
+    return (
+        any(map(is_quantised_name, said)) or bool(_LAW & set(said)) or bits
+        or (layer and (narrow or bool({"q", "bit", "binary", "bin"} & set(said))))
+    )  # fmt: skip
+
+
+def logical_shape(module: Any) -> tuple[int, ...] | None:
+    """The shape of the weight before it was packed, from the sizes that layers of its kind have."""
+    held = getattr(module, "__dict__", {})
+
+    def size(*names: str) -> int | None:
+        found = next((held[name] for name in names if isinstance(held.get(name), int)), None)
+        return found if found and found > 0 else None
+
+    channels, inner, kernel = size("out_channels"), size("in_channels"), held.get("kernel_size")
+    if channels and inner and kernel is not None:
+        window = tuple(kernel) if isinstance(kernel, (tuple, list)) else (kernel,)
+        return (channels, inner // (size("groups") or 1), *window)
+    sides = (
+        size("out_features", "outfeatures", "output_size", "out_dim", "num_embeddings"),
+        size("in_features", "infeatures", "input_size", "in_dim", "embedding_dim"),
+    )
+    return (sides[0], sides[1]) if sides[0] and sides[1] else None
 
 
 def _weights(module: Any) -> list[tuple[str, Any]]:
-    """Tensors of the layer that hold its weights, packed ones too."""
-    return [(name, t) for name, t in _tensors(module) if any(w in name.lower() for w in ("weight", "w_q", "qw"))
-            and name not in _SCALES and len(t.shape) >= 2]  # fmt: skip
+    """Tensors that hold the layer's weights, packed ones too."""
+    return [
+        (name, tensor)
+        for name, tensor in _tensors(module)
+        if (_WEIGHT.search(name.lower()) and not _NO_WEIGHT.search(name.lower()) and len(tensor.shape) >= 2)
+        or (name == "weight" and _is_strange(tensor))
+    ]
+
+
+def is_beside(name: str) -> bool:
+    """Whether a tensor of that name holds scales or zero points, of weights or of anything else."""
+    return bool(_BESIDE.search(name.lower()))
+
+
+def _beside(name: str) -> bool:
+    return is_beside(name) and not _NOT_BESIDE.search(name.lower())
 
 
 def _tensors(module: Any) -> list[tuple[str, Any]]:
@@ -160,26 +288,13 @@ def _dtype(tensor: Any) -> str:
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _logical_shape(
-    module: Any, weights: list[tuple[str, Any]], value: Precision
-) -> tuple[tuple[int, ...] | None, bool]:
-    """The shape of the weight before packing, and whether it is kept packed. None where the sizes contradict."""
-    sides = _sides(module)
-    for _, tensor in weights:
-        shape = tuple(tensor.shape)
-        if _dtype(tensor) not in _CONTAINERS:  # values on a coarser grid, in an ordinary float
-            return (shape, _dtype(tensor).startswith("float8")) if _is_called_quantised(module) else (None, False)
-        if sides is None:
-            return (shape, True) if DTYPES[_dtype(tensor)].precision.bits == 8 and value.bits == 8 else (None, True)
-        held = tensor.numel() * tensor.element_size() * 8 / (sides[0] * sides[1])
-        if held >= value.bits:  # packed with room to spare, or one value for each byte
-            return sides, True
-    return None, True
-
-
-def _sides(module: Any) -> tuple[int, int] | None:
-    for names in (("out_features", "in_features"), ("outfeatures", "infeatures"), ("output_size", "input_size")):
-        out, into = (getattr(module, name, None) for name in names)
-        if isinstance(out, int) and isinstance(into, int):
-            return out, into
-    return None
+def _is_strange(tensor: Any) -> bool:
+    """A tensor of a class that runs code of its own when it is computed with."""
+    kind = type(tensor)
+    if kind.__name__ in _WRAPPERS or kind.__name__.startswith("SparseSemiStructured"):
+        return False
+    return any(
+        "__torch_dispatch__" in vars(parent) or "__torch_function__" in vars(parent)
+        for parent in kind.__mro__
+        if parent.__module__ not in ("torch", "torch._C", "torch._tensor", "torch.nn.parameter", "builtins")
+    )

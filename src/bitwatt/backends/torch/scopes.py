@@ -230,7 +230,7 @@ class Scopes:
                 user = _around(scope)
                 while user and user not in self._called:
                     user = _around(user)
-                if user in layers:
+                if user in layers and layers[user].weights is None:  # a quantised layer has told all that are
                     layers[user] = replace(layers[user], shapes=(*layers[user].shapes, *layer.shapes))
         return {self.final(scope): layer for scope, layer in layers.items()}
 
