@@ -121,6 +121,7 @@ def test_weights_used_without_a_call_belong_to_the_layer_that_uses_them() -> Non
     attention, x = nn.MultiheadAttention(16, 2, batch_first=True), torch.randn(2, 4, 16)
     alone = measured(lambda: attention(x, x, x)[0].sum().backward())
     assert set(alone.layers["MultiheadAttention"].shapes) == {(48, 16), (16, 16)}
-    inside = measured(lambda: nn.Sequential(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True))(x).sum().backward())
+    net = nn.Sequential(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True))
+    inside = measured(lambda: net(x).sum().backward())
     assert set(inside.layers["0.self_attn"].shapes) == {(48, 16), (16, 16)}
     assert inside.layers["0.linear1"].shapes == ((32, 16),)
