@@ -371,3 +371,15 @@ def test_the_page_shows_the_real_output() -> None:
         model(torch.randn(8, 512))
     page = (Path(__file__).parents[1] / "docs" / "what-if.md").read_text(encoding="utf-8")
     assert f"```text\n{bitwatt.what_if(session.run, weights='int4:g128')}\n```" in page
+
+
+def test_a_quantised_layer_keeps_the_precision_it_ran_in() -> None:
+    from torchao.quantization import Float8WeightOnlyConfig, quantize_
+
+    model = nn.Sequential(nn.Linear(64, 32, bias=False).bfloat16())
+    quantize_(model, Float8WeightOnlyConfig())
+    with torch.no_grad(), bitwatt.measure(keep=False) as session:
+        model(torch.randn(8, 64, dtype=torch.bfloat16))
+    result = bitwatt.what_if(session.run, weights="int4")
+    executed = bitwatt.totals(result.run, "bops:executed").by("kind")
+    assert executed["mac"] == 2 * 8 * 64 * 32 * 16

@@ -128,3 +128,9 @@ def test_pruned_and_quantised() -> None:
     found = seen(layer, torch.randn(ROWS, IN))
     assert (found.layer.density, found.layer.weights.bits) == (0.5, 4)
     assert total(found, "bops:product_sparse") == MACS // 2 * 4 * 32
+
+
+def test_a_weight_that_begins_at_zero_is_not_pruned() -> None:
+    adapter = nn.Linear(64, 32, bias=False)
+    nn.init.zeros_(adapter.weight)
+    assert seen(adapter, torch.randn(8, 64)).layer.density == 1.0

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 Path = tuple[str, ...]
 
+#: A share of the whole below which a line hardly matters.
+_LIGHT = 0.005
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -36,12 +39,18 @@ class Group:
 
 
 def folded(weights: Mapping[str, int], limit: int) -> list[Group]:
-    """At most about `limit` groups that cover every scope once, split where the weight is."""
+    """At most about `limit` groups of weight, and light ones, that cover every scope once, split where the weight is.
+    The light ones are left to be summed up by whoever draws the lines: they take no room from the others."""
     paths = {tuple(scope.split(".")) if scope else (): weight for scope, weight in weights.items()}
     open_groups, done = Group((), tuple(paths)).split(fold=False), []
 
     def weight(group: Group) -> int:
         return sum(paths[member] for member in group.members)
+
+    least = sum(paths.values()) * _LIGHT
+
+    def lines(groups: list[Group]) -> int:
+        return sum(weight(group) >= least for group in groups)
 
     while open_groups:
         group = max(open_groups, key=weight)
@@ -49,10 +58,10 @@ def folded(weights: Mapping[str, int], limit: int) -> list[Group]:
         if all(len(member) == len(group.path) for member in group.members):
             done.append(group)
             continue
-        room = limit - len(open_groups) - len(done)
+        room = limit - lines(open_groups) - lines(done)
         for fold in (False, True):
             parts = group.split(fold=fold)
-            if len(parts) <= room:
+            if lines(parts) <= room:
                 # a place's own work cannot be split again, or it would come back for ever
                 done += [part for part in parts if part.path == group.path]
                 open_groups += [part for part in parts if part.path != group.path]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bitwatt.dtypes import Precision
 from bitwatt.errors import UnknownNameError
 from bitwatt.precision.operands import is_backward, weight_side
 from bitwatt.pricing import entries_of
@@ -92,10 +93,11 @@ def what_if(
     `table` names formats by layer: a CSV file with the columns layer, weights and activations, or such rows.
     """
     choice = choose(run, weights, activations, layers, except_layers, table)
+    ran = _ran_in(run)
     rewritings = {
         scope: rewriting
         for scope, formats in choice.formats.items()
-        if (rewriting := rewritten(run.layers[scope], formats)).layer.shapes or rewriting.dtype
+        if (rewriting := rewritten(run.layers[scope], formats, ran.get(scope))).layer.shapes or rewriting.dtype
     }
     changed = {scope: str(choice.formats[scope]) for scope in rewritings if run.layers[scope].parameters}
     notes = (*_as_recorded(run, rewritings), *_replaced(run, changed))
@@ -117,6 +119,18 @@ def _run(run: Run, rewritings: Mapping[str, Rewriting], changed: Mapping[str, st
         layers={scope: rewritings[scope].layer if scope in rewritings else run.layers[scope] for scope in run.layers},
         notes=(*run.notes, f"not measured: run {run.id} with {formats} in {len(changed)} layers, by what_if"),
     )
+
+
+def _ran_in(run: Run) -> dict[str, str]:
+    """The widest precision that products with the layer's weights were computed in, by scope."""
+    found: dict[str, Precision] = {}
+    for entry in entries_of(run.ledger, run.layers):
+        layer = run.layers.get(entry.row.scope)
+        for product, _ in entry.work.products if entry.work and layer is not None else ():
+            if layer is not None and weight_side(product, layer, entry.row.phase) in ("a", "b"):
+                known = found.setdefault(entry.row.scope, product.executed)
+                found[entry.row.scope] = max(known, product.executed, key=lambda precision: precision.bits)
+    return {scope: precision.name for scope, precision in found.items()}
 
 
 def _as_recorded(run: Run, rewritings: Mapping[str, Rewriting]) -> tuple[str, ...]:

@@ -29,8 +29,9 @@ class Rewriting:
     recorded: Layer | None = None
 
 
-def rewritten(layer: Layer, formats: Formats) -> Rewriting:
-    own = layer.weight_dtype if _is_float(layer.weight_dtype) else "float32"
+def rewritten(layer: Layer, formats: Formats, ran: str | None = None) -> Rewriting:
+    """`ran` is what the products of a layer were computed in, which the container of a packed weight does not tell."""
+    own = layer.weight_dtype if _is_float(layer.weight_dtype) else ran if _is_float(ran) else "float32"
     assert own is not None
     weights = formats.weights or _recorded(layer)
     casts = [part for part in (formats.weights, formats.activations) if part is not None and part.is_cast]

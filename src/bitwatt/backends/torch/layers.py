@@ -146,7 +146,9 @@ def _density(module: nn.Module, weight: Any) -> float:
         return 1.0
     step = max(weight.numel() // _SAMPLE, 1)
     sample = weight.detach().reshape(-1)[::step]
-    return _share(weight) if sample.numel() - int(torch.count_nonzero(sample)) > _SPARSE * sample.numel() else 1.0
+    zeros = sample.numel() - int(torch.count_nonzero(sample))
+    # all zero is no pruning but a beginning: the second matrix of a LoRA adapter
+    return (_share(weight) or 1.0) if zeros > _SPARSE * sample.numel() else 1.0
 
 
 def _share(tensor: Tensor) -> float:
