@@ -87,5 +87,5 @@ def test_a_name_that_does_not_exist_is_answered_with_those_that_do(problem):
 
 def test_many_light_places_take_no_room_from_the_model() -> None:
     light = {f"helper_{i}": 1 for i in range(30)}
-    groups = folded({"model.layers.0.up": 4000, "model.layers.0.down": 3000, "model.head": 3000, **light}, 5)
+    groups = folded({"model.layers.0.up": 4000, "model.layers.0.down": 3000, "model.head": 2000, **light}, 5)
     assert [group.name for group in groups[:3]] == ["model.layers.0.up", "model.layers.0.down", "model.head"]
