@@ -223,7 +223,9 @@ def _owner(scope: str, layers: Mapping[str, Layer]) -> tuple[Layer | None, bool]
         outer = outer.rpartition(".")[0]
         layer = layers.get(outer)
         if layer is not None and layer.shapes:
-            return (own, False) if layer.weights is None else (layer, True)
+            inner = f"{scope[len(outer) :]} {own.kind if own else ''}".lower()
+            quantiser = any(word in inner for word in ("quant", "observ", "post_process"))
+            return (layer, True) if layer.weights is not None and quantiser else (own, False)
     return own, False
 
 
@@ -239,6 +241,8 @@ def _work(op: Op) -> tuple[Rule | None, Work | None, str]:
     rule = RULES.find(op.name)
     if rule is None:
         return None, None, "no rule"
+    if op.overload == "unrecorded":
+        return rule, None, f"it could not be recorded: {dict(op.args).get('unrecorded')}"
     try:
         return rule, work_of(rule, op), ""
     except Exception as error:  # a faulty rule must not cost the user the run: the op is missing, and says why

@@ -7,6 +7,7 @@ import contextvars
 import os
 from dataclasses import dataclass
 
+import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -307,3 +308,32 @@ def test_numbers_that_change_each_time_do_not_fill_the_ledger() -> None:
     ids = torch.arange(10)
     run = measured(lambda: [(ids + step) % (step + 7) for step in range(100, 200)])
     assert len([row for row in run.ledger if row.op.name in ("aten.add", "aten.remainder")]) == 2
+
+
+def test_scripted_modules_run_and_are_counted() -> None:
+    scripted, (x, _) = torch.jit.script(Net()), batch()
+    assert macs(measured(lambda: scripted(x).sum().backward()))["forward"] == FC1 + FC2
+    inside = nn.Sequential(torch.jit.script(nn.Sequential(nn.Linear(8, 4), nn.ReLU())))
+    assert macs(measured(lambda: inside(x).sum().backward()))["forward"] == 32 * 8 * 4
+
+
+def test_parameters_without_sizes_do_not_disturb() -> None:
+    class Ragged(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rows = nn.Parameter(torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)]))
+            self.fc = nn.Linear(8, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.fc(x)
+
+    run = measured(lambda: Ragged()(batch()[0]))
+    assert run.notes == ()
+    assert "fc" in run.layers
+
+
+def test_an_op_that_cannot_be_written_down_is_missing() -> None:
+    net = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(8, 4)), {nn.Linear})
+    with pytest.warns(RuntimeWarning, match="could not be recorded"):
+        run = bitwatt.estimate(net, torch.randn(2, 8))
+    assert bitwatt.totals(run).missing == {"quantized.linear_dynamic": 1}

@@ -117,3 +117,37 @@ def test_autocast_computes_in_the_narrow_dtype(dtype: torch.dtype) -> None:
     assert bitwatt.totals(session.run, "bops:executed").by("kind")["mac"] == 2 * macs * 16
     assert session.run.layers["0"].weight_dtype == "float32"
     assert session.run.layers["0"].weight_bytes == 4 * 64 * 32
+
+
+def test_parts_of_a_quantised_layer_that_do_not_quantise_are_work_of_their_own() -> None:
+    import torch.ao.quantization as ao
+
+    net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).train()
+    net.qconfig = ao.get_default_qat_qconfig("x86")
+    net = ao.prepare_qat(ao.fuse_modules_qat(net, [["0", "1", "2"]]))
+    with bitwatt.measure(keep=False) as session:
+        net(torch.randn(2, 3, 8, 8))
+    parts: Any = bitwatt.totals(session.run).by("scope", "part")
+    assert parts["0.bn", ""] > 0
+    assert ("0.bn", "quantisation") not in parts
+    assert parts["0.weight_fake_quant", "quantisation"] > 0
+
+
+def test_every_weight_of_a_kernel_is_read_as_it_is_kept() -> None:
+    layer = nn.LSTM(64, 64)
+    with bitwatt.measure(keep=False) as session, torch.no_grad():
+        layer(torch.randn(1, 1, 64))
+    changed = bitwatt.what_if(session.run, weights="int4")["bytes:effective"]
+    weights = 2 * 4 * 64 * 64
+    assert changed.before - changed.after == pytest.approx(weights * (4 - 0.5), rel=0.01)
+
+
+def test_tables_that_parameters_share_are_no_states() -> None:
+    import bitsandbytes as bnb
+
+    net = nn.Sequential(nn.Linear(64, 128), nn.Linear(128, 8))
+    optimizer = bnb.optim.Adam8bit(net.parameters(), min_8bit_size=0)
+    with bitwatt.measure(keep=False) as session:
+        net(torch.randn(4, 64)).square().mean().backward()
+        optimizer.step()
+    assert session.run.layers["Adam8bit"].parameters == 2 * sum(p.numel() for p in net.parameters())

@@ -134,3 +134,10 @@ def test_a_weight_that_begins_at_zero_is_not_pruned() -> None:
     adapter = nn.Linear(64, 32, bias=False)
     nn.init.zeros_(adapter.weight)
     assert seen(adapter, torch.randn(8, 64)).layer.density == 1.0
+
+
+def test_masks_of_every_matrix_count() -> None:
+    layer = nn.LSTM(8, 16)
+    for name in ("weight_ih_l0", "weight_hh_l0"):
+        prune.random_unstructured(layer, name, 0.5)
+    assert seen(layer, torch.randn(3, 2, 8)).layer.density == 0.5

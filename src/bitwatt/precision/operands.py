@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import replace
 
 from bitwatt.dtypes import Precision
@@ -42,7 +43,7 @@ def effective(work: Work, op: Op, layer: Layer, phase: str, *, family: str = "",
     and from the format marked as such. `inside`: the call was made by a part of the layer, such as a fake quantiser."""
     products = tuple((_carried(product, layer, phase), n) for product, n in work.products)
     told = layer.weights is not None and not layer.weights.assumed
-    quantises = inside or (family not in _OWN_WORK and _only_quantises(op, layer))
+    quantises = family not in _OWN_WORK and (inside or _only_quantises(op, layer))
     if not told or work.products or not quantises:
         return replace(work, products=products)
     known = ARITHMETIC | OTHER_KINDS
@@ -99,16 +100,19 @@ def effective_bytes(work: Work, op: Op, layer: Layer, phase: str) -> int | None:
         return None
     if work.ops and not work.products and all(part == QUANTISATION for _, _, part, _ in work.ops):
         return 0
+    if not any(weight_side(product, layer, phase) in ("a", "b") for product, _ in work.products):
+        return None
     moved = work.bytes_read + work.bytes_written
-    for product, _ in work.products:
-        if weight_side(product, layer, phase) in ("a", "b"):
-            sizes = {math.prod(shape) for shape in layer.shapes}
-            bits = layer.weights.effective_bits
-            expanded = next((s for s in op.inputs if s.numel in sizes and s.nbytes * 8 > s.numel * bits), None)
-            if expanded is not None:
-                moved += math.ceil(expanded.numel * bits / 8) - expanded.nbytes
-                return moved + sum(_packed(s, layer) - s.nbytes for s in op.inputs if s is not expanded)
-    return None
+    bits = layer.weights.effective_bits
+    left = Counter(math.prod(shape) for shape in layer.shapes)
+    saved = 0
+    for spec in reversed(list(op.inputs)):  # weights stand behind the values that go in
+        if left[spec.numel] and len(spec.shape) > 1 and spec.nbytes * 8 > spec.numel * bits:
+            left[spec.numel] -= 1
+            saved += spec.nbytes - math.ceil(spec.numel * bits / 8)
+        else:
+            saved += spec.nbytes - _packed(spec, layer)
+    return moved - saved if saved else None
 
 
 def _packed(spec: TensorSpec, layer: Layer) -> int:

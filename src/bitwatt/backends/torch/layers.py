@@ -14,6 +14,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import _disable_current_modes
 
 from bitwatt.backends.torch.encode import dtype_name
+from bitwatt.backends.torch.tensors import own
 from bitwatt.precision import Widths, resolve
 from bitwatt.precision.probe import is_beside
 from bitwatt.precision.resolve import parametrisations
@@ -43,7 +44,8 @@ def own_parameters(module: nn.Module) -> list[Any]:
 
 def has_weights(module: nn.Module) -> bool:
     """Whether anything need be found out about it: most modules of a model hold nothing."""
-    return bool(module._parameters or module._buffers) or is_packed(module) or "_graph" in module.__dict__
+    held = (module._parameters, module._buffers)  # those of a scripted module are not false when they are empty
+    return any(True for place in held for _ in place) or is_packed(module) or "_graph" in module.__dict__
 
 
 def is_packed(module: nn.Module) -> bool:
@@ -52,14 +54,14 @@ def is_packed(module: nn.Module) -> bool:
 
 def describe(module: nn.Module) -> Layer:
     """Everything about a layer that shapes and dtypes of its ops do not tell. Called inside `unseen`."""
-    own = own_parameters(module)
-    weight = module._parameters.get("weight")  # never the attribute: a property may compute it
-    first = weight if weight is not None else next((p for p in own if p.dim() > 1), own[0] if own else None)
+    held = own_parameters(module)
+    weight = own(module)
+    first = weight if weight is not None else next((p for p in held if p.dim() > 1), held[0] if held else None)
     dtype = dtype_name(first.dtype) if first is not None else None
     if not has_weights(module):
         return Layer(type(module).__name__)
     widths, unknown = resolve(module)
-    known = [p for p in own if not is_lazy(p)]
+    known = [p for p in held if not is_lazy(p) and not p.is_nested]
     sizes = {id(p): p.numel() for p in known}
     shapes = [tuple(map(int, p.shape)) for p in known if p.dim() >= 2]
     kept = sum(_nbytes(p) for p in known)
@@ -97,13 +99,13 @@ def _format(layer: Layer) -> tuple[str, ...]:
     return tuple(part.precision.name if part is not None else "" for part in (layer.weights, layer.activations))
 
 
-def _unpacked(widths: Widths, own: list[Any], first: Any) -> tuple[Any, dict[int, int], int]:
+def _unpacked(widths: Widths, held: list[Any], first: Any) -> tuple[Any, dict[int, int], int]:
     """Shapes, sizes and bytes with the packed weights as what they stand for."""
     shapes = [tuple(map(int, shape)) for shape in widths.shapes]
-    others = [p for p in own if p is not first and p.is_floating_point()]  # integers are the packed weights themselves
+    others = [p for p in held if p is not first and p.is_floating_point()]  # integers are the packed weights themselves
     count = sum(map(math.prod, shapes))
     if widths.weights is not None and widths.weights.stored:
-        kept = math.ceil(count * widths.weights.memory_bits / 8)
+        kept = math.ceil(round(count * widths.weights.memory_bits / 8, 3))
     else:
         kept = _nbytes(first) if first is not None else 0
     shapes += [tuple(p.shape) for p in others if p.dim() >= 2]
@@ -129,11 +131,13 @@ def _is_semi_structured(tensor: Any) -> bool:
 
 def _density(module: nn.Module, weight: Any) -> float:
     """The share of weights that are not zero: of a pruning mask, a sparse layout, or a dense tensor full of zeros."""
-    mask = module._buffers.get("weight_mask")
-    if mask is None:
-        mask = next((m._buffers["mask"] for m in parametrisations(module) if "mask" in m._buffers), None)
-    if mask is not None:
-        return _share(mask)
+    masks = [tensor for name, tensor in module._buffers.items() if name.endswith("_mask") and tensor is not None]
+    masks = [mask for mask in masks if mask.dim() > 1]
+    masks += [m._buffers["mask"] for m in parametrisations(module) if "mask" in m._buffers]
+    if masks:
+        whole = sum(p.numel() for p in own_parameters(module) if p.dim() > 1)
+        left_out = sum(mask.numel() * (1 - _share(mask)) for mask in masks)
+        return float(1 - left_out / max(whole, sum(mask.numel() for mask in masks), 1))
     if weight is None or not isinstance(weight, Tensor) or is_lazy(weight):
         return 1.0
     if _is_semi_structured(weight):

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import (
 )
 
 from bitwatt.backends.torch import code, higher_order
-from bitwatt.backends.torch.encode import key_of, scalar_key
+from bitwatt.backends.torch.encode import key_of, name_of, scalar_key
 from bitwatt.backends.torch.state import (
     AFTER,
     BEFORE,
@@ -91,8 +91,8 @@ class CountingMode(TorchDispatchMode):
         if watch.on and (type(out) is not FakeTensor or _estimating()):
             try:
                 self.record(plan, args, kwargs, out)
-            except Exception as error:  # the user's program comes first: the op is reported as not recorded
-                watch.failed(func, error)
+            except Exception as error:  # the user's program comes first: the op is reported as missing
+                self.missed(func, error)
         return out
 
     @staticmethod
@@ -114,6 +114,11 @@ class CountingMode(TorchDispatchMode):
             counts.setdefault(plan.folded(key), [0])[0] += 1
         else:
             counts[key] = [1]
+
+    def missed(self, func: Any, error: Exception) -> None:
+        """A call that could not be written down is one that no rule can price, and says so."""
+        self.watch.failed(func, error)
+        self.record_op(Op(f"{name_of(func)}", (("unrecorded", type(error).__name__),), overload="unrecorded"))
 
     def record_op(self, op: Op) -> None:
         """Count a call that passed no dispatcher."""

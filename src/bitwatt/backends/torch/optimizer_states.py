@@ -31,7 +31,8 @@ def describe_states(optimizer: Any) -> Layer | None:
             if not isinstance(tensor, Tensor):
                 continue
             format, nbytes = _format(tensor)
-            is_value = tensor.numel() >= parameter.numel() > 1  # else a step count, scales or a table that many share
+            # else a step count, scales, or a table that many share
+            is_value = tensor.numel() > 1 and tuple(tensor.shape)[-parameter.dim() :] == tuple(parameter.shape)
             place = id(tensor) if is_value or tensor.is_meta else tensor.data_ptr()
             kept += nbytes if place not in tables else 0
             tables.add(place)

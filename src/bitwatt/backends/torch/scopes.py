@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from torch import nn
 
@@ -20,6 +20,7 @@ from bitwatt.backends.torch.layers import (
 )
 from bitwatt.backends.torch.optimizer_states import describe_states
 from bitwatt.backends.torch.state import Frame
+from bitwatt.backends.torch.tensors import own
 from bitwatt.precision.resolve import incoming
 from bitwatt.records import Layer
 
@@ -27,6 +28,9 @@ from bitwatt.records import Layer
 _WRAPPERS = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 #: Separates the number of a root model from the path inside it, until the session closes and the names are settled.
 _MARK = "\0"
+
+#: Buffers that make a module a model where it has no parameters.
+_HELD = ("qweight", "weight")
 
 V = TypeVar("V")
 
@@ -66,9 +70,9 @@ class Scopes:
         self._layers: dict[str, Layer] = {}
         self._called: set[str] = set()
         self._optimizers: ByIdentity[bool] = ByIdentity()
-        self._looked: ByIdentity[tuple[tuple[type, int], Layer]] = ByIdentity()
+        self._looked: ByIdentity[tuple[tuple[Any, ...], Layer]] = ByIdentity()
         #: Module -> the scope it was called at and its weight then -> the scope to count under.
-        self._calls: ByIdentity[dict[tuple[str, type, int], str]] = ByIdentity()
+        self._calls: ByIdentity[dict[tuple[Any, ...], str]] = ByIdentity()
         self._final: dict[str, str] = {}
 
     def is_model(self, module: nn.Module) -> bool:
@@ -76,7 +80,7 @@ class Scopes:
         if self._models.get(module):
             return True
         found = not is_loss(module) and any(
-            child._parameters or is_packed(child) or {"qweight", "weight"} & child._buffers.keys()
+            any(True for _ in child._parameters) or is_packed(child) or any(n in child._buffers for n in _HELD)
             for child in _modules(module).values()
         )
         return self._models.put(module, found)  # one without may get some in its first forward: it is asked again
@@ -135,10 +139,10 @@ class Scopes:
             scope = _join(root, _unwrapped(module, name))
             if self._known.get(child) is None:
                 self._known.put(child, scope)
-            own = own_parameters(child)
-            for parameter in own:
+            held = own_parameters(child)
+            for parameter in held:
                 self._owners.put(parameter, scope)
-            if own or scope not in self._layers:
+            if held or scope not in self._layers:
                 self._layers[scope] = self._look(child)
 
     def called(self, scope: str, module: nn.Module) -> str:
@@ -266,10 +270,17 @@ def _modules(module: nn.Module) -> dict[str, nn.Module]:
     return found
 
 
-def _weight(module: nn.Module) -> tuple[type, int]:
-    """Another one after the layer was quantised or pruned."""
-    weight = module._parameters.get("weight")
-    return type(weight), id(weight)
+def _weight(module: nn.Module) -> tuple[Any, ...]:
+    """Another one after the layer was quantised, pruned or cast."""
+    weight = own(module)
+    return type(weight), id(weight), getattr(weight, "dtype", None), _address(weight)
+
+
+def _address(weight: Any) -> int:
+    try:
+        return int(weight.data_ptr())
+    except (AttributeError, RuntimeError, ValueError):  # none, fake, lazy or of a class of its own
+        return 0
 
 
 def _around(scope: str) -> str:
@@ -279,8 +290,8 @@ def _around(scope: str) -> str:
 
 
 def _label(module: nn.Module) -> str:
-    while (inner := module._modules.get("_orig_mod")) is not None:
-        module = inner
+    while "_orig_mod" in module._modules:
+        module = module._modules["_orig_mod"]
     return type(module).__name__
 
 

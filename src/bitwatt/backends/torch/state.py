@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from bitwatt.backends.torch.tensors import own
 from bitwatt.backends.torch.trail import Trail
 from bitwatt.context import CONTEXT, Context, Token, current
 
@@ -52,7 +53,7 @@ class Frame:
         self.phase, self.scope, self.task, self.module = phase, scope, task, module
         self.ref: Any = None
         if isinstance(module, torch.nn.Module):
-            self.ref, self.weight = weakref.ref(module), type(module._parameters.get("weight"))
+            self.ref, self.weight = weakref.ref(module), type(own(module))
         self.context, self.base = context, base
         self.counts: Counts = counts if counts is not None else {}
         self.below: dict[int, Frame] = {}
@@ -138,7 +139,7 @@ class ThreadState:
             or context is None
             or not context.token.open
             or graph_task() != top.task
-            or type(module._parameters.get("weight")) is not frame.weight  # quantised or pruned in between
+            or type(own(module)) is not frame.weight  # quantised or pruned in between
         ):
             return None
         if frame.phase is not top.phase:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:
@@ -29,3 +29,10 @@ def any_needs_grad(value: Any) -> bool:
     elif not isinstance(value, (list, tuple)):
         return True
     return any(any_needs_grad(item) for item in value)
+
+
+def own(module: nn.Module, name: str = "weight") -> Any:
+    """A parameter that a module itself holds, else None: never the attribute, since a property may compute it, and
+    without `get`, which the dictionaries of scripted modules lack."""
+    held = module._parameters
+    return held[name] if name in held else None  # noqa: SIM401

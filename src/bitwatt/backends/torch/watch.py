@@ -119,7 +119,8 @@ class TorchWatch:
 
     def failed(self, func: Any, error: Exception) -> None:
         name = func if isinstance(func, str) else name_of(func)
-        note = f"{name} could not be recorded: {type(error).__name__}: {error}"
+        reason = (str(error).splitlines() or [""])[0][:200]
+        note = f"{name} could not be recorded: {type(error).__name__}: {reason}"
         if note not in self.notes:
             self.notes[note] = None
             warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=2)
