@@ -58,9 +58,24 @@ _PARTS = {
     "weights": WEIGHTS, "weight": WEIGHTS, "input_activations": ACTIVATIONS, "activations": ACTIVATIONS,
     "activation": ACTIVATIONS, "inputs": ACTIVATIONS,
 }  # fmt: skip
-_ON_WORDS = {"use", "is", "do", "enable", "enabled", "with", "weight", "weights", "w", "fake", "apply", "on", "active"}
+_ON_WORDS = {
+    "use", "is", "if", "do", "enable", "enabled", "with", "weight", "weights", "w", "fake", "apply", "on", "active",
+    "mode",
+}  # fmt: skip
 _OFF = ("disabled", "is_disabled", "disable_quant", "skip_quant", "bypass", "bypass_quant", "quant_disabled")
-_RAW = ("raw", "float", "fp", "fp16", "fp32", "none", "off", "disabled", "calibrate", "calibration", "full_precision")
+_MODES = ("mode", "quant_mode", "state", "phase", "stage")
+_RAW = (
+    "raw", "float", "fp", "fp16", "fp32", "none", "off", "disabled", "calibrate", "calibrating", "calibration",
+    "full_precision", "observe", "observing", "observer", "warmup",
+)  # fmt: skip
+#: States before the rounding begins, the words for their end, and numbers of steps until then.
+_BEFORE = re.compile(r"calib|observ|warm")
+_DONE = {"calibrated", "observed", "warmed", "done", "finished", "complete", "completed"}
+_BEGINS = re.compile(r"start|begin|delay|after|warm|calib")
+_STEPS = {"step", "steps", "iter", "iters", "iteration", "iterations", "batch", "batches"}
+_EPOCHS = {"epoch", "epochs"}
+_DELAYS = {"warmup", "quant_delay", "quant_start", "quant_after", "quantize_after", "quantise_after"}
+_COUNTER_WORDS = {"cur", "current", "global", "count", "counter", "train", "training", "tracked", "seen", "idx"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +97,7 @@ class Evidence:
 
     said: tuple[Said, ...]
     doubts: tuple[str, ...]
+    waiting: tuple[str, ...] = ()  # quantisers for this role that have not begun yet
 
     def by(self, *who: str) -> list[Said]:
         return [one for one in self.said if one.by in who]
@@ -91,18 +107,23 @@ def evidence(module: Any, role: str, tensors: list[tuple[str, Any]]) -> Evidence
     """Everything said of one role: by the layer, by its tensors, by its quantisers and by configurations."""
     said: list[Said] = []
     doubts: list[str] = []
-    if (off := switched_off(module)) and role == WEIGHTS:
-        doubts.append(f"{off}")
+    waiting: list[str] = []
+    if (off := switched_off(module) or not_begun(module)) and role == WEIGHTS:
+        doubts.append(off)
     for prefix, place, who, about in _places(module, tensors):
         if about not in (role, ""):
             continue
         if who == QUANTISER and (off := switched_off(place)):
             doubts.append(f"{prefix}{off}")
             continue
+        if who == QUANTISER and (off := not_begun(place)):
+            doubts.append(f"{prefix}{off}")
+            waiting += [f"{prefix}{off}"] if about == role else []
+            continue
         plain = about == role or (role == WEIGHTS and about == "")
         for path, value, explicit in _statements(place, role, plain, doubts, prefix, exact=who == QUANTISER):
             said.append(Said(path, value, who, explicit))
-    return Evidence(tuple(said), tuple(doubts))
+    return Evidence(tuple(said), tuple(doubts), tuple(waiting))
 
 
 def _places(module: Any, tensors: list[tuple[str, Any]]) -> Iterator[tuple[str, Any, str, str]]:
@@ -207,8 +228,9 @@ def own(place: Any, name: str) -> Any:
         if held.get(spelled) is not None:
             return held[spelled]
     for registered in ("_buffers", "_modules"):
-        if (value := held.get(registered, {}).get(name)) is not None:
-            return _scalar(value)
+        inside = held.get(registered, {})
+        if name in inside and inside[name] is not None:  # without `get`, which those of scripted modules lack
+            return _scalar(inside[name])
     default = getattr(kind, name, None)
     if name in getattr(kind, "__dataclass_fields__", {}) or hasattr(kind, "_fields"):
         return getattr(place, name, None)
@@ -224,17 +246,57 @@ def _scalar(value: Any) -> Any:
 
 def switched_off(place: Any) -> str:
     """Which attribute says that this quantises nothing at the moment; empty if none does."""
-    held = getattr(place, "__dict__", {})
-    flags = {**held, **{name: _scalar(buffer) for name, buffer in held.get("_buffers", {}).items()}}
-    for name, value in flags.items():
+    for name, value in _flags(place).items():
         bare = name.lstrip("_")
         if isinstance(value, (bool, int)) and not value and _is_switch(bare):
             return f"{name}={value}"
         if value is True and bare in _OFF:
             return f"{name}=True"
-        if bare in ("mode", "quant_mode") and isinstance(value, str) and value.lower() in _RAW:
+        if bare in _MODES and isinstance(value, str) and value.lower() in _RAW:
             return f"{name}={value}"
     return ""
+
+
+def not_begun(place: Any) -> str:
+    """Which attribute says that this is still being calibrated, or waits for a step to come; empty if none does."""
+    flags = _flags(place)
+    rounds = any(value in (True, 1) and _is_switch(name) for name, value in flags.items() if isinstance(value, int))
+    for name, value in flags.items():
+        said = words(name)
+        if isinstance(value, bool) or value in (0, 1):
+            told = [word for word in said if _BEFORE.match(word)]
+            if rounds and all(word.startswith("observ") for word in told):
+                continue  # fake quantisers may observe and round at once
+            if told and bool(value) != bool(_DONE & set(said)):
+                return f"{name}={value}"
+        elif not isinstance(value, str) and value > 0 and _is_delay(name) and not _is_past(value, said, flags):
+            return f"{name}={value}"
+    return ""
+
+
+def _flags(place: Any) -> dict[str, Any]:
+    """Numbers, switches and words on an object, buffers of one value among them."""
+    held = getattr(place, "__dict__", {})
+    flags = {**held, **{name: _scalar(buffer) for name, buffer in held.get("_buffers", {}).items()}}
+    return {name: value for name, value in flags.items() if isinstance(value, (bool, int, float, str))}
+
+
+def _is_delay(name: str) -> bool:
+    said = words(name)
+    counts = bool((_STEPS | _EPOCHS) & set(said))
+    return name.lstrip("_") in _DELAYS or (counts and any(map(_BEGINS.match, said)))
+
+
+def _is_past(start: float, said: list[str], flags: Mapping[str, Any]) -> bool:
+    """Whether a counter of the same unit has come to `start`."""
+    unit = _EPOCHS if _EPOCHS & set(said) else _STEPS
+    counters = [
+        value for name, value in flags.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+        and (unit & set(words(name)) or words(name) == ["counter"])
+        and (set(words(name)) <= unit | _COUNTER_WORDS or name == "num_batches_tracked")
+    ]  # fmt: skip
+    return any(value >= start for value in counters)
 
 
 def _is_switch(name: str) -> bool:

@@ -23,13 +23,21 @@ def layer(module: Any) -> Widths | None:
 
 def _quantised(quantiser: Any, shape: tuple[int, ...]) -> Quantised | None:
     """`num_bits` is a number, or exponent and mantissa of a float. A quantiser that is switched off has one too."""
-    if quantiser is None or quantiser._disabled:
+    several = list(quantiser._modules.values()) if _is_sequence(quantiser) else [quantiser]
+    quantiser = next((one for one in several if one is not None and not one._disabled), None)
+    if quantiser is None:
         return None
     bits = quantiser._num_bits
     value: Precision = integer(bits) if isinstance(bits, int) else minifloat(*bits)
     beside = _scale_bits(quantiser, shape) if shape else 0
     source = f"num_bits={bits}, block_sizes={quantiser._block_sizes}, axis={quantiser._axis}"
+    source += f", the first of {len(several)}" if len(several) > 1 else ""
     return Quantised(value, value.bits + beside / max(math.prod(shape), 1), source, stored=False)
+
+
+def _is_sequence(quantiser: Any) -> bool:
+    """Quantisers one after the other (W4A8): the first makes what is stored, the next what is multiplied."""
+    return quantiser is not None and "_disabled" not in vars(quantiser) and "0" in quantiser._modules
 
 
 def _scale_bits(quantiser: Any, shape: tuple[int, ...]) -> int:

@@ -1,7 +1,8 @@
 """Layers of libraries nobody has described.
 
-A width is claimed where what the layer says is in use, agrees, and is borne out by how its weights are kept; else the
-layer is reported by its dtype, with the reason.
+A width is claimed where what the layer says is in use, agrees, and is borne out by how its weights are kept; of weights
+that are ordinary floats it has to be said by name, since layers round inputs, outputs and gradients too. Else the layer
+is reported by its dtype, with the reason.
 """
 
 from __future__ import annotations
@@ -33,10 +34,24 @@ _NO_WEIGHT = re.compile(
 )
 _BESIDE = re.compile(r"scale|zero|absmax|(^|_)zp(_|$)")
 _NOT_BESIDE = re.compile(r"input|output|act|inv_freq")
+#: Integers that are no weights: places, masks, counts.
+_NO_DATA = re.compile(r"(^|_)(ids?|pos|positions?|tokens?|labels?|targets?|edges?|rng|seed|steps?|counts?)(_|$)|cache")
 _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 #: Subclasses of Tensor that wrap ordinary values, or whose meaning the backend knows.
 _WRAPPERS = ("FakeTensor", "DTensor", "FunctionalTensor", "NestedTensor", "AsyncCollectiveTensor", "TwoTensor")
+#: Dtypes narrower than a byte, or of bits that mean what only their owner knows.
+_NARROW = re.compile(r"u?int[1-7]|float4\w*|bits\w*")
+#: What a layer may round instead of its weights, as classes are called by it; and codes that are no numbers at all.
+_OTHERS = {
+    "act", "acts", "activation", "activations", "input", "inputs", "output", "outputs", "grad", "grads", "gradient",
+    "gradients", "kv", "kvcache", "cache", "comm", "communication", "hash", "hashed", "lsh",
+}  # fmt: skip
+_WEIGHT_WORDS = {"weight", "weights", "w", "wt", "kernel", "wgt"}
+#: Values looked at where each has an element to itself.
+_SAMPLE = 4096
 _LAYERS = {"linear", "conv", "embedding", "dense", "lin", "matmul"}
+#: Parametrisations that are called by what they do.
+_ROUNDS = {"round", "rounded", "rounding", "binarize", "binarise", "ternarize", "ternarise", "discretize", "discretise"}
 _LAW = {"qat", "bnn", "xnor", "dorefa", "lsq", "gptq", "awq", "wq", "hqq", "ternary", "binarized", "bitnet", "lowbit"}
 
 
@@ -68,11 +83,17 @@ def _attached(module: Any) -> tuple[Widths | None, str] | None:
 
 
 def _judge(module: Any) -> tuple[Widths | None, str]:
+    made = _parametrised(module)
+    if made:
+        return None, made
+    shape = logical_shape(module)
     weights = _weights(module)
+    unnamed = [] if _has_ordinary(module, weights, shape) else _unnamed(module, weights, shape)
+    if unnamed:
+        return _nameless(module, unnamed, shape)
     if not weights:
         return None, ""
     about = evidence(module, WEIGHTS, weights)
-    shape = logical_shape(module)
     strange = [(name, tensor) for name, tensor in weights if _is_strange(tensor)]
     if strange:
         return _strange(module, *strange[0], about)
@@ -82,13 +103,54 @@ def _judge(module: Any) -> tuple[Widths | None, str]:
     small = [(name, tensor) for name, tensor in weights if _dtype(tensor).startswith("float8")]
     if small:
         return _float8(module, small, about)
+    narrow = [f"{name} {_dtype(tensor)}{list(tensor.shape)}" for name, tensor in weights if _is_narrow(tensor)]
+    if narrow:
+        return None, f"{type(module).__name__} keeps {', '.join(narrow)}, a layout that is not described here"
     return _rounded(module, weights, about)
 
 
+def _nameless(module: Any, unnamed: list[tuple[str, Any]], shape: tuple[int, ...] | None) -> tuple[Widths | None, str]:
+    """Tensors that may well be packed weights, though nothing calls them so: where sizes and bits agree, they are."""
+    about = evidence(module, WEIGHTS, unnamed)
+    if any(_is_strange(tensor) for _, tensor in unnamed):
+        name, tensor = next((name, tensor) for name, tensor in unnamed if _is_strange(tensor))
+        return None, f"{type(module).__name__} keeps {name} as a {type(tensor).__name__}, which nothing is known of"
+    if all(_dtype(tensor) in _INTEGERS for _, tensor in unnamed):
+        return _packed(module, unnamed, about, shape, named=False)
+    if shape and len(unnamed) == 1 and tuple(unnamed[0][1].shape) == shape and not _is_narrow(unnamed[0][1]):
+        return _float8(module, unnamed, about)
+    sizes = ", ".join(f"{key} {_dtype(tensor)}{list(tensor.shape)}" for key, tensor in unnamed)
+    return None, f"{type(module).__name__} keeps {sizes}, which may or may not be its weights"
+
+
+def _parametrised(module: Any) -> str:
+    """Why the weights may be rounded on the way from what is stored, where torch's `parametrize` makes them."""
+    parts = getattr(module, "_modules", {})
+    held = parts["parametrizations"] if "parametrizations" in parts else None  # noqa: SIM401 scripted ones have no get
+    for name, chain in (held._modules if held is not None else {}).items():
+        for step in chain._modules.values():
+            if type(step).__module__.startswith(("torch.nn.", "torch.ao.pruning")):
+                continue
+            about = evidence(step, WEIGHTS, [])
+            said = [one for one in about.said if one.by != CONFIGURATION]
+            if said and all(one.value.bits >= 16 for one in said):
+                continue
+            rounds = bool(_ROUNDS & set(words(type(step).__name__)))
+            if said or rounds or is_called_quantised(step, by_path=False):
+                told = "; ".join([*([_listed(said)] if said else []), *about.doubts]) or "no width"
+                return f"{type(module).__name__}: {name} is made by {type(step).__name__}, which says {told}"
+        about = evidence(module, WEIGHTS, [])
+        said = [one for one in about.by(LAYER, QUANTISER) if one.value.bits < 16]
+        if said and is_called_quantised(module):
+            return f"{type(module).__name__} says {_listed(said)}, but its {name} is made by a parametrisation"
+    return ""
+
+
 def _packed(
-    module: Any, integers: list[tuple[str, Any]], about: Evidence, shape: tuple[int, ...] | None
+    module: Any, integers: list[tuple[str, Any]], about: Evidence, shape: tuple[int, ...] | None, *, named: bool = True
 ) -> tuple[Widths | None, str]:
-    """Integers in a container: their width must fit the size of the container."""
+    """Integers in a container: their width must fit the size of the container, and tightly if nothing else tells that
+    they are the weights."""
     name = type(module).__name__
     sizes = ", ".join(f"{key} {_dtype(tensor)}{list(tensor.shape)}" for key, tensor in integers)
     said = about.by(LAYER, QUANTISER) or about.by(CONFIGURATION)
@@ -104,10 +166,13 @@ def _packed(
         return None, f"{name} says {_listed(said)}, but keeps several: {sizes}"
     _, tensor = integers[0]
     held = tensor.numel() * tensor.element_size() * 8 / max(math.prod(shape), 1)
-    sure = said[0].by != CONFIGURATION
+    foreign = is_called_by_others(module) and not any(_is_of_weights(one) for one in said)
+    sure = named and not foreign and said[0].by != CONFIGURATION
     if not _fits(value.bits, held, 8 * tensor.element_size() if sure else None):
         return None, f"{name} says {_listed(said)}, but {sizes} has {held:g} bits for each value"
-    return _claim(module, value, said, shape, stored=True), ""
+    if misfit := _misfit(tensor, value, held):
+        return None, f"{name} says {_listed(said)}, but {sizes} {misfit}"
+    return _claim(module, value, said, shape, stored=True, kept_in=tensor), ""
 
 
 def _float8(module: Any, small: list[tuple[str, Any]], about: Evidence) -> tuple[Widths | None, str]:
@@ -118,12 +183,14 @@ def _float8(module: Any, small: list[tuple[str, Any]], about: Evidence) -> tuple
     if against or len({_dtype(t) for _, t in small}) > 1:
         return None, f"{type(module).__name__} keeps {name} as {value.name}, but says {_listed(against)}"
     said = [Said(f"{name}.dtype", value, LAYER)]
-    return _claim(module, value, said, tuple(tensor.shape) if len(small) == 1 else None, stored=True), ""
+    shape = tuple(tensor.shape) if len(small) == 1 else None
+    return _claim(module, value, said, shape, stored=True, kept_in=tensor), ""
 
 
 def _rounded(module: Any, weights: list[tuple[str, Any]], about: Evidence) -> tuple[Widths | None, str]:
     """Ordinary floats: rounded in the forward if a quantiser for weights is switched on, or if a layer that is called
-    quantised says a width. A configuration alone proves nothing: this may be a layer that was left out."""
+    quantised says a width and that it is the weights'. A configuration alone proves nothing: this may be a layer that
+    was left out; and bare bits may be those of inputs, of gradients, of a cache."""
     name, called = type(module).__name__, is_called_quantised(module)
     said = [
         one for one in about.by(QUANTISER, LAYER)
@@ -133,6 +200,8 @@ def _rounded(module: Any, weights: list[tuple[str, Any]], about: Evidence) -> tu
         return None, ""
     if about.doubts and (said or called):
         return None, f"{name}: {'; '.join(about.doubts)}"
+    if about.waiting:
+        return None, f"{name}: {'; '.join(about.waiting)}"
     if not said:
         explicit = [one for one in about.said if one.explicit and one.by != CONFIGURATION and one.value.bits < 16]
         if explicit:
@@ -142,6 +211,10 @@ def _rounded(module: Any, weights: list[tuple[str, Any]], about: Evidence) -> tu
     value, doubt = _agreed(said)
     if value is None:
         return None, f"{name}: {doubt}"
+    if not any(map(_is_of_weights, said)):
+        return None, f"{name} says {_listed(said)}, but not that these are its {_dtype(weights[0][1])} weights'"
+    if is_called_by_others(module) and not any(is_about_weights(one.path) for one in said):
+        return None, f"{name} says {_listed(said)}, but is called by something other than weights that it rounds"
     shape = tuple(weights[0][1].shape) if len(weights) == 1 else None
     return _claim(module, value, said, shape, stored=False), ""
 
@@ -159,23 +232,26 @@ def _strange(module: Any, name: str, tensor: Any, about: Evidence) -> tuple[Widt
     if data is None or _dtype(data) not in (*_INTEGERS, "float8_e4m3fn", "float8_e5m2"):
         return None, f"{unknown}, though it says {_listed(said)}"
     held = data.numel() * data.element_size() * 8 / max(tensor.numel(), 1)
-    if not _fits(value.bits, held, 8 * data.element_size()):
+    if not _fits(value.bits, held, 8 * data.element_size() if _dtype(data) in _INTEGERS else None):
         return None, f"{unknown}: it says {_listed(said)}, but has {held:g} bits for each value"
+    if _dtype(data) in _INTEGERS and (misfit := _misfit(data, value, held)):
+        return None, f"{unknown}: it says {_listed(said)}, but {misfit}"
     scales = [t for key, t in vars(tensor).items() if t is not data and hasattr(t, "element_size") and _beside(key)]
-    return _claim(module, value, said, tuple(tensor.shape), stored=True, scales=scales), ""
+    return _claim(module, value, said, tuple(tensor.shape), stored=True, scales=scales, kept_in=data), ""
 
 
 def _claim(
     module: Any, value: Precision, said: list[Said], shape: tuple[int, ...] | None, *, stored: bool,
-    scales: list[Any] | None = None,
+    scales: list[Any] | None = None, kept_in: Any = None,
 ) -> Widths:  # fmt: skip
-    beside = scales if scales is not None else [tensor for name, tensor in _tensors(module) if _beside(name)]
+    beside = scales if scales is not None else _scales(module)
     weights = quantised(
         value,
         math.prod(shape) if shape else 0,
         beside=beside if shape else (),
         source=f"probe: {_listed(said)}",
         stored=stored,
+        kept_in=kept_in,
     )
     return Widths(weights, _activations(module), (shape,) if shape else ())
 
@@ -205,13 +281,47 @@ def _fits(bits: float, held: float, element: int | None) -> bool:
     return tight or (element is not None and bits <= held and held in (2 ** math.ceil(math.log2(bits)), element))
 
 
+def _misfit(tensor: Any, value: Precision, held: float) -> str:
+    """What is wrong with values that have an element each, though fewer bits are said to be enough; looked at on a
+    sample, where that costs nothing."""
+    bits = 2 if value.name == "ternary" else math.ceil(value.bits)
+    if held != 8 * tensor.element_size() or _fits(value.bits, held, None):
+        return ""
+    if type(tensor).__name__ not in ("Tensor", "Parameter", "Buffer") or str(tensor.device) != "cpu":
+        return f"has {held:g} bits for each value, and whether fewer are in use cannot be seen here"
+    flat = tensor.detach().view(-1) if tensor.is_contiguous() else tensor.detach()
+    each = max(int(_SAMPLE ** (1 / max(flat.dim(), 1)) + 1e-9), 1)
+    sample = flat[tuple(slice(None, None, math.ceil(size / each) or 1) for size in flat.shape)]
+    low, high = (int(sample.min()), int(sample.max())) if sample.numel() else (0, 0)
+    if high - low >= 2**bits or low < -(2 ** (bits - 1)) or high >= 2**bits:
+        return f"holds values from {low} to {high}"
+    return ""
+
+
 def _listed(said: list[Said]) -> str:
     return ", ".join(map(str, said))
 
 
 def is_about_weights(path: str) -> bool:
     """Whether the quantiser at a path, or the part of a scheme there, is one for weights."""
-    return bool({"weight", "weights", "w", "wt", "kernel", "wgt"} & set(words(path.rpartition(".")[0])))
+    return bool(_WEIGHT_WORDS & set(words(path.rpartition(".")[0])))
+
+
+def _is_of_weights(one: Said) -> bool:
+    return one.explicit or is_about_weights(one.path)
+
+
+def is_called_by_others(module: Any) -> bool:
+    """Whether the class, or one of its parents, is called by something other than weights that it rounds: ActQuant,
+    KVQuant, GradQuant. A last word may be the rest of the layer: QuantConvAct."""
+    called = [words(kind.__name__) for kind in type(module).__mro__ if not kind.__module__.startswith("torch.nn")]
+    if any(_WEIGHT_WORDS & set(said) for said in called):
+        return False
+    return any(
+        word in _OTHERS and (place + 1 < len(said) or is_quantised_name(said[place - 1]))
+        for said in called
+        for place, word in enumerate(said)
+    )
 
 
 def is_called_quantised(module: Any, *, by_path: bool = True) -> bool:
@@ -258,12 +368,66 @@ def logical_shape(module: Any) -> tuple[int, ...] | None:
 
 def _weights(module: Any) -> list[tuple[str, Any]]:
     """Tensors that hold the layer's weights, packed ones too."""
+    loose = [(name, tensor) for name, tensor in _loose(module) if _is_compact(tensor)]  # others may be computed ones
     return [
         (name, tensor)
-        for name, tensor in _tensors(module)
+        for name, tensor in (*_tensors(module), *loose)
         if (_WEIGHT.search(name.lower()) and not _NO_WEIGHT.search(name.lower()) and len(tensor.shape) >= 2)
         or (name == "weight" and _is_strange(tensor))
     ]
+
+
+def _has_ordinary(module: Any, weights: list[tuple[str, Any]], shape: tuple[int, ...] | None) -> bool:
+    """Whether floats of the layer's own size are there, so that integers beside them are something else."""
+    size = math.prod(shape) if shape else None
+    named = {name for name, _ in weights}
+    return any(
+        _dtype(tensor).startswith(("float", "bfloat", "complex")) and tensor.element_size() > 1
+        and (tensor.numel() == size or (size is None and name in named)) and not _is_strange(tensor)
+        for name, tensor in _tensors(module)
+    )  # fmt: skip
+
+
+def _unnamed(module: Any, weights: list[tuple[str, Any]], shape: tuple[int, ...] | None) -> list[tuple[str, Any]]:
+    """Integers, small floats and tensors of strange classes that are not called weights, where the module has scales,
+    says bits or has the sizes of a layer. Only asked where nothing that is called weights would hold them."""
+    if any(_is_compact(tensor) for _, tensor in weights):
+        return []
+    tensors = {id(t): (name, t) for name, t in (*_tensors(module), *_loose(module))}.values()
+    found = [
+        (name, tensor)
+        for name, tensor in tensors
+        if _is_compact(tensor) and not _NO_WEIGHT.search(name.lower()) and not _NO_DATA.search(name.lower())
+        and (len(tensor.shape) >= 2 or _is_flat(tensor, shape))
+    ]  # fmt: skip
+    if not found:
+        return []
+    said = evidence(module, WEIGHTS, found).by(LAYER, QUANTISER)
+    called = is_called_quantised(module, by_path=False)
+    if not (said or called):  # numbers that count or point are kept in the widest integers
+        found = [(name, tensor) for name, tensor in found if _dtype(tensor) not in ("int64", "uint64")]
+    return found if said or called or shape or _scales(module) else []
+
+
+def _is_compact(tensor: Any) -> bool:
+    dtype = _dtype(tensor)
+    return dtype in _INTEGERS or dtype.startswith("float8") or _is_narrow(tensor) or _is_strange(tensor)
+
+
+def _is_narrow(tensor: Any) -> bool:
+    return bool(_NARROW.fullmatch(_dtype(tensor)))
+
+
+def _is_flat(tensor: Any, shape: tuple[int, ...] | None) -> bool:
+    """A vector too long for anything that goes with a side of the matrix."""
+    if shape is None or len(tensor.shape) != 1 or tensor.numel() <= max(shape):
+        return False
+    return bool(tensor.numel() * tensor.element_size() * 8 >= math.prod(shape))
+
+
+def _scales(module: Any) -> list[Any]:
+    registered = [tensor for name, tensor in _tensors(module) if _beside(name)]
+    return registered or [tensor for name, tensor in _loose(module) if _beside(name)]
 
 
 def is_beside(name: str) -> bool:
@@ -281,6 +445,15 @@ def _tensors(module: Any) -> list[tuple[str, Any]]:
         (name, tensor)
         for name, tensor in places.items()
         if hasattr(tensor, "element_size") and not type(tensor).__name__.startswith("Uninitialized")
+    ]
+
+
+def _loose(module: Any) -> list[tuple[str, Any]]:
+    """Tensors that are plain attributes, neither parameters nor buffers."""
+    return [
+        (name, value)
+        for name, value in getattr(module, "__dict__", {}).items()
+        if hasattr(value, "element_size") and hasattr(value, "shape") and not isinstance(value, type)
     ]
 
 

@@ -53,13 +53,16 @@ def incoming(values: Any) -> Quantised | None:
 
 def _weight(module: Any) -> Any:
     parameters, buffers = getattr(module, "_parameters", {}), getattr(module, "_buffers", {})
-    weight = parameters.get("weight")
-    return weight if weight is not None else buffers.get("weight")
+    for held in (parameters, buffers):  # without `get`, which those of scripted modules lack
+        if "weight" in held and held["weight"] is not None:
+            return held["weight"]
+    return None
 
 
 def parametrisations(module: Any) -> list[Any]:
     """What makes the weight of what is stored, where torch's `parametrize` has taken it over."""
-    held = getattr(module, "_modules", {}).get("parametrizations")
+    parts = getattr(module, "_modules", {})
+    held = parts["parametrizations"] if "parametrizations" in parts else None  # noqa: SIM401
     chain = held._modules.get("weight") if held is not None else None
     return list(chain._modules.values()) if chain is not None else []
 

@@ -45,7 +45,7 @@ def own_parameters(module: nn.Module) -> list[Any]:
 def has_weights(module: nn.Module) -> bool:
     """Whether anything need be found out about it: most modules of a model hold nothing."""
     held = (module._parameters, module._buffers)  # those of a scripted module are not false when they are empty
-    return any(True for place in held for _ in place) or is_packed(module) or "_graph" in module.__dict__
+    return any(list(place.keys()) for place in held) or is_packed(module) or "_graph" in module.__dict__
 
 
 def is_packed(module: nn.Module) -> bool:

@@ -80,7 +80,7 @@ class Scopes:
         if self._models.get(module):
             return True
         found = not is_loss(module) and any(
-            any(True for _ in child._parameters) or is_packed(child) or any(n in child._buffers for n in _HELD)
+            bool(list(child._parameters.keys())) or is_packed(child) or any(n in child._buffers for n in _HELD)
             for child in _modules(module).values()
         )
         return self._models.put(module, found)  # one without may get some in its first forward: it is asked again
