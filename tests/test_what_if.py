@@ -67,7 +67,13 @@ def test_effective_bits_hold_scales_and_zero_points(text: str, bits: float) -> N
     assert scheme(text).effective_bits([(512, 512)], own_bits=32) == bits
 
 
-@pytest.mark.parametrize("text", ["int99", "int4:g0", "int4:64", "fp16:g64", "bool", "mxfp5", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int99", "int4:g0", "int4:64", "fp16:g64", "bool", "mxfp5", "", "int4:channel:g4", "int4:g4:g8", "int4:zp:zp",
+        "int4:fp16:fp32", "int8:nf4", "int8:ternary", "nf4:zp", "fp8:zp", "mxfp4:g16",
+    ],
+)  # fmt: skip
 def test_formats_that_nobody_knows_are_refused(text: str) -> None:
     with pytest.raises(UnknownNameError):
         scheme(text)
@@ -287,6 +293,8 @@ def test_a_table_of_widths(inference: Run, tmp_path: Path) -> None:
         ("layer,weights,activations\n0,int77,\n", "line 2: no number format is called 'int77'"),
         ("layer,weights\n0,int8,int8\n", "line 2: '0,int8,int8' is not layer,weights"),
         ("layer,weights\n,int8\n", "line 2: ',int8' is not layer,weights"),
+        ("layer,weights,activations\n0,,\n", "line 2: neither weights nor activations"),
+        ("layer,weights,activations\n2,int8,\n0,,\n", "line 3: neither weights nor activations"),
     ],
 )
 def test_mistakes_in_a_table_are_told_with_their_line(inference: Run, tmp_path: Path, text: str, says: str) -> None:
@@ -295,6 +303,26 @@ def test_mistakes_in_a_table_are_told_with_their_line(inference: Run, tmp_path: 
     with pytest.raises(BitwattError) as told:
         bitwatt.what_if(inference, table=table)
     assert f"{table}, {says}" in str(told.value)
+
+
+def test_requests_that_change_nothing_are_refused(inference: Run, tmp_path: Path) -> None:
+    table = tmp_path / "widths.csv"
+    table.write_text("layer,weights,activations\n\n")
+    with pytest.raises(BitwattError, match="no line below the header"):
+        bitwatt.what_if(inference, table=table)
+    with pytest.raises(BitwattError, match="has no rows"):
+        bitwatt.what_if(inference, table=[])
+    with pytest.raises(BitwattError, match="row 1 of the table"):
+        bitwatt.what_if(inference, table=[("0", "int8")])  # type: ignore[list-item]
+    with pytest.raises(BitwattError, match="all that are chosen are excepted"):
+        bitwatt.what_if(inference, "int4", except_layers="*")
+    with pytest.raises(BitwattError, match="has weights to be written"):
+        bitwatt.what_if(inference, "int4", layers="1")
+
+
+def test_a_line_without_formats_takes_earlier_ones_back(inference: Run) -> None:
+    result = bitwatt.what_if(inference, table=[("*", "int4", "int8"), ("2", None, None)])
+    assert result.changed == {"0": "weights int4, activations int8"}
 
 
 def test_without_shapes_or_without_a_wish_it_says_so(inference: Run) -> None:
@@ -383,3 +411,124 @@ def test_a_quantised_layer_keeps_the_precision_it_ran_in() -> None:
     result = bitwatt.what_if(session.run, weights="int4")
     executed = bitwatt.totals(result.run, "bops:executed").by("kind")
     assert executed["mac"] == 2 * 8 * 64 * 32 * 16
+
+
+# ── quantised already, wider inside, under autocast ──
+
+
+def quantised_at_rest() -> Run:
+    from torchao.quantization import IntxWeightOnlyConfig, quantize_
+    from torchao.quantization.granularity import PerGroup
+
+    model = nn.Sequential(nn.Linear(128, 64))
+    quantize_(model, IntxWeightOnlyConfig(torch.int4, PerGroup(32)))
+    with torch.no_grad():
+        return measured(lambda: model(torch.randn(16, 128)))
+
+
+def test_room_around_values_goes_with_the_format_that_had_it() -> None:
+    run = quantised_at_rest()  # one 4-bit value in each byte
+    assert bitwatt.what_if(run, "fp32")["weights"].after == 4 * (128 * 64 + 64)
+    assert bitwatt.what_if(run, "int2:g64")["weights"].after == 128 * 64 // 4 + 4 * 128 * 64 // 64 + 4 * 64
+    assert bitwatt.what_if(run, activations="int8")["weights"].ratio == 1
+
+
+def test_biases_wider_than_the_layer_runs_in_are_not_widened_again() -> None:
+    bitsandbytes = pytest.importorskip("bitsandbytes")
+    model = nn.Sequential(bitsandbytes.nn.Linear4bit(128, 64, compute_dtype=torch.bfloat16)).to("cpu")
+    with torch.no_grad():
+        run = measured(lambda: model(torch.randn(16, 128, dtype=torch.bfloat16)))
+    assert bitwatt.what_if(run, "fp32")["weights"].after == 4 * (128 * 64 + 64)
+    assert bitwatt.what_if(run, "bf16")["weights"].after == 2 * 128 * 64 + 4 * 64  # no cast: the bias stays
+    assert bitwatt.what_if(run, "fp16")["weights"].after == 2 * (128 * 64 + 64)
+
+
+def there_and_back() -> dict[str, nn.Module]:
+    return {
+        "linear": nn.Linear(64, 64),
+        "without bias": nn.Linear(64, 64, bias=False),
+        "convolution": nn.Conv1d(64, 32, 3, padding=1),
+        "embedding": nn.Sequential(nn.Embedding(20, 64)),
+    }
+
+
+@pytest.mark.parametrize("name", list(there_and_back()))
+@pytest.mark.parametrize("formats", [("int8", "int8"), ("int4:g16", "int8"), ("nf4", None), (None, "int8")])
+def test_there_and_back_is_the_run_as_recorded(name: str, formats: tuple[str | None, str | None]) -> None:
+    model = there_and_back()[name]
+    x = torch.arange(5) if name == "embedding" else torch.randn(64, 64)
+    with torch.no_grad():
+        run = measured(lambda: model(x))
+    there = bitwatt.what_if(run, *formats)
+    back = bitwatt.what_if(there.run, "fp32", "fp32")
+    assert {f.name: f.after for f in back.figures} == {f.name: f.before for f in there.figures}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_bias_packed_with_its_weight_is_added_still(bias: bool) -> None:
+    import torch.ao.quantization as quantization
+
+    model = nn.Sequential(nn.Linear(128, 64, bias=bias))
+    packed = quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8)
+    with torch.no_grad():
+        run = measured(lambda: packed(torch.randn(16, 128)))
+    assert bitwatt.what_if(run, "fp32")["flops"].after == 2 * 16 * 128 * 64 + bias * 16 * 64
+
+
+class WiderInside(nn.Module):
+    """A norm that computes in float32 whatever its weight is in, as RMSNorm of Llama."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        wide = x.to(torch.float32)
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)
+        return self.weight * wide.to(x.dtype)
+
+
+def priced(result: WhatIf, *, after: bool) -> dict[str, float]:
+    return {figure.name: figure.after if after else figure.before for figure in result.figures}
+
+
+def test_what_a_model_computes_wider_stays_so() -> None:
+    def step(dtype: torch.dtype) -> Run:
+        model = nn.Sequential(nn.Linear(16, 32), WiderInside(), nn.ReLU(), nn.Linear(32, 8)).to(dtype)
+        return measured(lambda: model(torch.randn(6, 16).to(dtype)).sum().backward())
+
+    run = step(torch.bfloat16)
+    same = bitwatt.what_if(run, "bf16")
+    assert priced(same, after=True) == priced(same, after=False)
+    assert any("which stays: float32 in 1" in note for note in same.notes)
+    for name, dtype in (("fp16", torch.float16), ("fp32", torch.float32)):
+        result, really = bitwatt.what_if(run, name).run, step(dtype)
+        for model in ("flops", "bops", "bops:executed", "bytes"):
+            one, other = (bitwatt.totals(each, model).by("scope", "phase") for each in (result, really))
+            scopes = [place for place in one.keys() | other.keys() if place[0] in "0123"]
+            assert {place: one.get(place, 0) for place in scopes} == {place: other.get(place, 0) for place in scopes}
+
+
+def test_under_autocast_products_run_in_its_dtype_whatever_the_weights_are() -> None:
+    model = net()
+
+    def step() -> None:
+        with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+            model(torch.randn(ROWS, INTO))
+
+    run = measured(step)
+    same = bitwatt.what_if(run, "fp32")
+    assert priced(same, after=True) == priced(same, after=False)
+    assert any("by autocast" in note and "bfloat16 in 0" in note for note in same.notes)
+    half = bitwatt.what_if(run, "bf16")
+    assert half["weights"].ratio == 0.5
+    assert half["bops:product"].ratio == 1
+
+
+@pytest.mark.parametrize(("groups", "weights"), [(1, 540), (2, 270)])
+def test_transposed_convolutions_have_a_scale_for_each_output(groups: int, weights: int) -> None:
+    model = nn.ConvTranspose2d(6, 10, 3, groups=groups)
+    with torch.no_grad():
+        run = measured(lambda: model(torch.randn(2, 6, 8, 8)))
+    assert bitwatt.what_if(run, "int8")["weights"].after == weights + 4 * 10 + 4 * 10

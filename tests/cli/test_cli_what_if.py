@@ -56,6 +56,8 @@ def test_a_sweep_and_its_plot(kept, capsys):
     ("arguments", "says"),
     [
         ((), "nothing to change"),
+        (("--table", "empty.csv"), "no line below the header"),
+        (("--weights", "int4:channel:g4"), "tells what shares a scale twice"),
         (("--weights", "int77"), "no number format is called 'int77'"),
         (("--weights", "int4", "--layers", "fc"), "no layer matches 'fc'"),
         (("--weights", "int4", "--format", "html"), "--format is one of text, markdown, json"),
@@ -66,6 +68,7 @@ def test_a_sweep_and_its_plot(kept, capsys):
     ],
 )
 def test_mistakes_are_one_line(kept, capsys, arguments, says):
+    (kept / "empty.csv").write_text("layer,weights,activations\n")
     text = told(capsys, *arguments, status=2)
     assert text.startswith("bitwatt: ")
     assert says in text

@@ -56,11 +56,15 @@ def choose(
     for line in lines(table):
         try:
             matched, formats = _matching([line.layer], scopes), _formats(line.weights, line.activations)
+            if formats == _UNCHANGED and chosen.keys().isdisjoint(matched):
+                raise BitwattError("neither weights nor activations, and nothing before it to take back")
         except BitwattError as error:
             raise BitwattError(f"{line.where}: {error}") from None
         chosen |= dict.fromkeys(matched, formats)
     excepted = set(_matching(_patterns(except_layers), scopes))
     kept = {scope: formats for scope, formats in chosen.items() if scope not in excepted and formats != _UNCHANGED}
+    if not kept:
+        raise BitwattError("nothing to change: no layer is chosen, or all that are chosen are excepted")
     return Choice(kept, _skipped(run.layers, scopes, kept, excepted))
 
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from bitwatt.dtypes import Precision
-from bitwatt.errors import UnknownNameError
+from bitwatt.errors import BitwattError, UnknownNameError
 from bitwatt.precision.operands import is_backward, weight_side
 from bitwatt.pricing import entries_of
 from bitwatt.records import Run
@@ -16,7 +15,8 @@ from bitwatt.whatif.choice import Choice, Patterns, choose
 from bitwatt.whatif.drawing import html, markdown, text
 from bitwatt.whatif.figures import Figure, compared
 from bitwatt.whatif.layers import Rewriting, rewritten
-from bitwatt.whatif.rows import changed_ledger, multiplies, owner
+from bitwatt.whatif.recorded import own_dtypes, transposed_groups
+from bitwatt.whatif.rows import changed_ledger, is_float, is_of_model, multiplies, owner
 from bitwatt.whatif.widths import Table
 
 
@@ -93,14 +93,16 @@ def what_if(
     `table` names formats by layer: a CSV file with the columns layer, weights and activations, or such rows.
     """
     choice = choose(run, weights, activations, layers, except_layers, table)
-    ran = _ran_in(run)
-    rewritings = {
-        scope: rewriting
+    own, transposed = own_dtypes(run), transposed_groups(run)
+    written = {
+        scope: rewritten(run.layers[scope], formats, own[scope], transposed.get(scope, 0))
         for scope, formats in choice.formats.items()
-        if (rewriting := rewritten(run.layers[scope], formats, ran.get(scope))).layer.shapes or rewriting.dtype
     }
+    rewritings = {scope: to for scope, to in written.items() if to.layer.shapes or to.dtype}
     changed = {scope: str(choice.formats[scope]) for scope in rewritings if run.layers[scope].parameters}
-    notes = (*_as_recorded(run, rewritings), *_replaced(run, changed))
+    if not changed:
+        raise BitwattError("nothing to change: no layer that was chosen has weights to be written in these formats")
+    notes = (*_as_recorded(run, rewritings), *_other_dtypes(run, rewritings), *_replaced(run, changed))
     after = _run(run, rewritings, changed, choice)
     return WhatIf(run, after, changed, choice.skipped, notes, compared(run, after, frozenset(rewritings)))
 
@@ -119,18 +121,6 @@ def _run(run: Run, rewritings: Mapping[str, Rewriting], changed: Mapping[str, st
         layers={scope: rewritings[scope].layer if scope in rewritings else run.layers[scope] for scope in run.layers},
         notes=(*run.notes, f"not measured: run {run.id} with {formats} in {len(changed)} layers, by what_if"),
     )
-
-
-def _ran_in(run: Run) -> dict[str, str]:
-    """The widest precision that products with the layer's weights were computed in, by scope."""
-    found: dict[str, Precision] = {}
-    for entry in entries_of(run.ledger, run.layers):
-        layer = run.layers.get(entry.row.scope)
-        for product, _ in entry.work.products if entry.work and layer is not None else ():
-            if layer is not None and weight_side(product, layer, entry.row.phase) in ("a", "b"):
-                known = found.setdefault(entry.row.scope, product.executed)
-                found[entry.row.scope] = max(known, product.executed, key=lambda precision: precision.bits)
-    return {scope: precision.name for scope, precision in found.items()}
 
 
 def _as_recorded(run: Run, rewritings: Mapping[str, Rewriting]) -> tuple[str, ...]:
@@ -156,8 +146,23 @@ def _as_recorded(run: Run, rewritings: Mapping[str, Rewriting]) -> tuple[str, ..
     return tuple(f"{note}: {_listed(list(names))}" for note, names in notes.items() if names)
 
 
+def _other_dtypes(run: Run, rewritings: Mapping[str, Rewriting]) -> tuple[str, ...]:
+    """A change of dtype goes with the dtype of the weights. What ran in others would do so again: autocast casts
+    weights of any dtype, and a norm that computes in float32 asks for it."""
+    found: dict[str, dict[str, None]] = {}
+    for row in run.ledger:
+        to = owner(row.scope, rewritings, run.layers)
+        if to is None or to.dtype is None or not is_of_model(row.phase):
+            continue
+        for spec in (*row.op.inputs, *row.op.out):
+            if is_float(spec) and spec.dtype not in (to.own, to.dtype):
+                found.setdefault(spec.dtype, {})[row.scope] = None
+    note = "computed in another dtype than that of the weights (by autocast, or as the model asks), which stays"
+    return tuple(f"{note}: {dtype} in {_listed(list(scopes))}" for dtype, scopes in found.items())
+
+
 def _replaced(run: Run, changed: Mapping[str, str]) -> tuple[str, ...]:
-    scopes = [scope for scope in changed if run.layers[scope].weights is not None]
+    scopes = [scope for scope in changed if run.layers[scope].weights or run.layers[scope].activations]
     note = "were quantised already: that format and the work of going to and from it are replaced"
     return (f"{note}: {_listed(scopes)}",) if scopes else ()
 

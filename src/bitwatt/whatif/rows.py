@@ -13,9 +13,11 @@ from bitwatt.precision.operands import is_backward, weight_side
 from bitwatt.pricing import entries_of
 from bitwatt.records import QUANTISATION, Layer, Op, Product, Run, TensorSpec, Work
 from bitwatt.registry import RULES, work_of
-from bitwatt.whatif.layers import Rewriting, per_value
+from bitwatt.whatif.layers import Rewriting, outputs_first, per_value
 
 _MODEL = frozenset({"forward", "inference", "backward", "recompute"})
+#: Products that call what they add to the result `self`.
+_ADDED_TO = ("aten.addmm", "aten.addmv", "aten.addbmm", "aten.baddbmm", "aten._addmm_activation")
 _LOOK_UPS = ("aten.embedding", "aten.embedding_bag", "aten._embedding_bag")
 
 
@@ -28,12 +30,16 @@ def changed_ledger(run: Run, rewritings: Mapping[str, Rewriting]) -> Ledger:
         if row.scope not in owners:
             owners[row.scope] = owner(row.scope, rewritings, run.layers)
         found = owners[row.scope]
-        if found is None or _MODEL.isdisjoint(row.phase.split("/")):
+        if found is None or not is_of_model(row.phase):
             ledger.add(row.phase, row.scope, row.op, row.calls)
             continue
         for op in _rewritten(row, entry.work, found):
             ledger.add(row.phase, row.scope, op, row.calls)
     return ledger
+
+
+def is_of_model(phase: str) -> bool:
+    return not _MODEL.isdisjoint(phase.split("/"))
 
 
 def owner(scope: str, rewritings: Mapping[str, Rewriting], layers: Mapping[str, Layer]) -> Rewriting | None:
@@ -47,8 +53,10 @@ def owner(scope: str, rewritings: Mapping[str, Rewriting], layers: Mapping[str, 
 
 
 def _rewritten(row: Row, work: Work | None, to: Rewriting) -> Iterator[Op]:
-    op = row.op if to.dtype is None else cast(row.op, to.dtype, _is_float)
-    before = to.recorded.weights if to.recorded is not None else None
+    op = row.op if to.dtype is None else cast(row.op, to.dtype, lambda spec: spec.dtype == to.own)
+    if _is_in_vain(op, row):
+        return
+    before = None if to.recorded is None else to.recorded.weights or to.recorded.activations
     if work is None or not to.layer.shapes:
         yield op
         return
@@ -60,13 +68,17 @@ def _rewritten(row: Row, work: Work | None, to: Rewriting) -> Iterator[Op]:
         if (side := weight_side(product, to.layer, row.phase)) in ("a", "b")
     ]
     backward = is_backward(row.phase)
-    if before is not None and uses and not backward and not _is_plain(row.op):
-        dtype = to.layer.weight_dtype or "float32"
+    dtype = to.layer.weight_dtype or "float32"
+    if before is not None and before.assumed:  # by an earlier what_if, which changed nothing but the dtypes
+        op = _widened(op, dtype)
+    elif before is not None and uses and not backward and not _is_plain(row.op):
         yield from (_plain_product(row.op, product, to.multiplier or dtype, dtype) for product, _ in work.products)
-    elif op.name in _LOOK_UPS and to.weights is not None:
-        yield cast(op, to.weights.container, _is_float)
+        yield from _added(op, uses, to, backward)
+        return
+    if op.name in _LOOK_UPS and to.weights is not None:
+        yield cast(op, to.weights.container, is_float)
     elif to.multiplier and uses and not backward and multiplies(op):
-        yield cast(op, to.multiplier, lambda spec: _is_float(spec) and len(spec.shape) > 1, results=False)
+        yield cast(op, to.multiplier, lambda spec: is_float(spec) and len(spec.shape) > 1, results=False)
     else:
         yield op
     yield from _added(op, uses, to, backward)
@@ -102,7 +114,7 @@ def _dequantise(shape: tuple[int, ...], to: Rewriting, dtype: str) -> Op:
         ("values", TensorSpec(shape, weights.container)),
         ("format", weights.name),
         ("bits", to.layer.weights.effective_bits),
-        ("scales", weights.scales(shape)),
+        ("scales", weights.scales(outputs_first(shape, to.transposed))),
         ("zero_point", weights.zero_point),
         ("code", weights.is_code),
     )
@@ -135,10 +147,42 @@ def _plain_product(op: Op, product: Product, dtype: str, result: str) -> Op:
     """The same product without what the recorded format fused with it."""
     lead = (product.batch,) if product.batch > 1 else ()
     a, b = (TensorSpec((*lead, *sides), dtype) for sides in ((product.m, product.k), (product.k, product.n)))
-    bias = dict(op.args).get("bias")
-    with_bias = (("bias", TensorSpec(bias.shape, result)),) if isinstance(bias, TensorSpec) else ()
+    bias = _bias(op)
+    with_bias = () if bias is None else (("bias", TensorSpec(bias.shape, result)),)
     out = TensorSpec((*lead, product.m, product.n), result)
     return Op("bitwatt.product", (("a", a), ("b", b), *with_bias), (out,))
+
+
+def _bias(op: Op) -> TensorSpec | None:
+    """What the product is added to: an argument of its own, or packed with the weight as (weight, bias, ...)."""
+    args = dict(op.args)
+    named = args.get("self" if op.name in _ADDED_TO else "bias")
+    if isinstance(named, TensorSpec):
+        return named
+    for value in args.values():
+        if isinstance(value, tuple) and len(value) > 1 and all(isinstance(part, TensorSpec) for part in value[:2]):
+            weight, bias = value[:2]
+            if len(weight.shape) > 1 and len(bias.shape) == 1:
+                return TensorSpec(bias.shape, bias.dtype)
+    return None
+
+
+def _widened(op: Op, dtype: str) -> Op:
+    """The call as it was before an earlier what_if gave it narrow operands."""
+    if op.name in _LOOK_UPS:
+        return cast(op, dtype, lambda spec: not is_float(spec) and spec.dtype not in ("int64", "int32"))
+    if not multiplies(op):
+        return op
+    return cast(op, dtype, lambda spec: not is_float(spec) and len(spec.shape) > 1, results=False)
+
+
+def _is_in_vain(op: Op, row: Row) -> bool:
+    """Whether a change of dtype now goes to the dtype it comes from: then torch makes no call. One that names a device
+    may go to another; in backward every one names it."""
+    if op.name != "aten._to_copy" or ("device" in dict(op.args) and not is_backward(row.phase)):
+        return False
+    before, after = ([spec.dtype for spec in (*call.inputs, *call.out)] for call in (row.op, op))
+    return len(set(before)) > 1 and len(set(after)) == 1
 
 
 def cast(op: Op, dtype: str, which: Callable[[TensorSpec], bool], *, results: bool = True) -> Op:
@@ -182,13 +226,13 @@ def _groups(product: Product, to: Rewriting) -> int:
 
 
 def _result_dtype(op: Op, otherwise: str) -> str:
-    return next((spec.dtype for spec in op.out if _is_float(spec)), otherwise)
+    return next((spec.dtype for spec in op.out if is_float(spec)), otherwise)
 
 
 def _is_plain(op: Op) -> bool:
-    return all(_is_float(spec) for spec in op.inputs)
+    return all(is_float(spec) for spec in op.inputs)
 
 
-def _is_float(spec: TensorSpec) -> bool:
+def is_float(spec: TensorSpec) -> bool:
     known = DTYPES.get(spec.dtype)
     return known is not None and known.precision.kind == "float" and known.precision.bits >= 16

@@ -88,19 +88,34 @@ def scheme(text: str) -> Scheme:
         if value.kind not in ("float", "int"):
             raise UnknownNameError(f"{text!r} is no format that a product could be computed in")
         found = _with_usual_scales(value)
-    group, scale_bits, zero_point = found.group, found.scale_bits, False
-    for option in options:
-        if size := re.fullmatch(r"g([1-9]\d*)", option):
-            group = int(size[1])
-        elif option in (CHANNEL, TENSOR):
-            group = option
-        elif option == "zp":
-            zero_point = True
-        else:
-            scale_bits = _scale_bits(option, text)
     if options and found.is_cast:
         raise UnknownNameError(f"{text!r}: {name} needs no scales, so it takes no options")
-    return Scheme(text.strip().lower(), found.precision, group, scale_bits, zero_point)
+    if options and name in _BLOCKS:
+        raise UnknownNameError(f"{text!r}: {name} says itself how its scales are, so it takes no options")
+    given: dict[str, str] = {}
+    for option in options:
+        about = _about(option)
+        if about in given:
+            raise UnknownNameError(f"{text!r} tells {about} twice: {given[about]} and {option}")
+        given[about] = option
+    if _ZERO_POINT in given and found.precision.kind != "int":
+        raise UnknownNameError(f"{text!r}: {name} is a float, which has no zero point")
+    group, scale_bits = found.group, found.scale_bits
+    if _SHARED in given:
+        told = given[_SHARED]
+        group = told if told in (CHANNEL, TENSOR) else int(told[1:])
+    if _SCALES in given:
+        scale_bits = _scale_bits(given[_SCALES], text)
+    return Scheme(text.strip().lower(), found.precision, group, scale_bits, _ZERO_POINT in given)
+
+
+_SHARED, _ZERO_POINT, _SCALES = "what shares a scale", "the zero point", "the format of the scales"
+
+
+def _about(option: str) -> str:
+    if option in (CHANNEL, TENSOR) or re.fullmatch(r"g[1-9]\d*", option):
+        return _SHARED
+    return _ZERO_POINT if option == "zp" else _SCALES
 
 
 def _with_usual_scales(value: Precision) -> Scheme:
@@ -115,6 +130,10 @@ def _with_usual_scales(value: Precision) -> Scheme:
 
 def _scale_bits(option: str, text: str) -> int:
     try:
-        return int(format_named(option).bits)
+        found = format_named(option)
     except UnknownNameError:
         raise UnknownNameError(f"{option!r} in {text!r} is not understood; a format is {SPELLING}") from None
+    least = {"float": 8, "int": 4}.get(found.kind)  # GGUF has scales of 4 bits
+    if least is None or found.bits < least:
+        raise UnknownNameError(f"{text!r}: nobody writes scales in {option}; fp32, fp16, bf16, fp8 or int8 would do")
+    return int(found.bits)

@@ -27,13 +27,20 @@ def lines(table: Table | None) -> Iterator[Line]:
     if table is None:
         return
     if not isinstance(table, str | Path):
-        for number, (layer, weights, activations) in enumerate(table, start=1):
-            yield Line(f"row {number} of the table", layer, weights or None, activations or None)
+        if not table:
+            raise BitwattError("the table of widths has no rows")
+        for number, given in enumerate(table, start=1):
+            where = f"row {number} of the table"
+            if isinstance(given, str) or len(given) != len(COLUMNS) or not given[0]:
+                raise BitwattError(f"{where}: {given!r} is not ({', '.join(COLUMNS)})")
+            yield Line(where, given[0], given[1] or None, given[2] or None)
         return
     rows = _read(table)
     header = [cell.strip().lower() for cell in rows[0]] if rows else []
     if "layer" not in header or len(header) < 2 or set(header) - set(COLUMNS) or len(set(header)) < len(header):
         raise BitwattError(f"{table}, line 1: the header is {','.join(COLUMNS)}, not {','.join(header) or 'missing'}")
+    if not any(cell.strip() for row in rows[1:] for cell in row):
+        raise BitwattError(f"{table} has no line below the header: it names no layer")
     for number, row in enumerate(rows[1:], start=2):
         cells = [cell.strip() for cell in row]
         if not any(cells):
