@@ -8,7 +8,6 @@ is reported by its dtype, with the reason.
 from __future__ import annotations
 
 import math
-import re
 from itertools import pairwise
 from typing import Any
 
@@ -25,22 +24,26 @@ from bitwatt.precision.evidence import (
     is_quantised_name,
     words,
 )
+from bitwatt.precision.held import (
+    INTEGERS,
+    NO_DATA,
+    NO_WEIGHT,
+    dtype_of,
+    has_ordinary,
+    is_compact,
+    is_flat,
+    is_narrow,
+    is_strange,
+    logical_shape,
+    loose_in,
+    scales_in,
+    stands_beside,
+    tensors_in,
+    weights_in,
+)
 from bitwatt.precision.registry import Widths, quantised, reader_of, signed
 from bitwatt.records import Quantised
 
-_WEIGHT = re.compile(r"weight|kernel|codes|packed|quanti[sz]ed|(^|_)w(_|$)|(^|_)(wq|qw)")
-_NO_WEIGHT = re.compile(
-    r"scale|zero|(^|_)zp|shape|offset|bias|mask|idx|ind(ex|ices)|absmax|(^|_)(min|max|g|lut|norm)(_|$)|perm|codebook"
-)
-_BESIDE = re.compile(r"scale|zero|absmax|(^|_)zp(_|$)")
-_NOT_BESIDE = re.compile(r"input|output|act|inv_freq")
-#: Integers that are no weights: places, masks, counts.
-_NO_DATA = re.compile(r"(^|_)(ids?|pos|positions?|tokens?|labels?|targets?|edges?|rng|seed|steps?|counts?)(_|$)|cache")
-_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
-#: Subclasses of Tensor that wrap ordinary values, or whose meaning the backend knows.
-_WRAPPERS = ("FakeTensor", "DTensor", "FunctionalTensor", "NestedTensor", "AsyncCollectiveTensor", "TwoTensor")
-#: Dtypes narrower than a byte, or of bits that mean what only their owner knows.
-_NARROW = re.compile(r"u?int[1-7]|float4\w*|bits\w*")
 #: What a layer may round instead of its weights, as classes are called by it; and codes that are no numbers at all.
 _OTHERS = {
     "act", "acts", "activation", "activations", "input", "inputs", "output", "outputs", "grad", "grads", "gradient",
@@ -87,23 +90,23 @@ def _judge(module: Any) -> tuple[Widths | None, str]:
     if made:
         return None, made
     shape = logical_shape(module)
-    weights = _weights(module)
-    unnamed = [] if _has_ordinary(module, weights, shape) else _unnamed(module, weights, shape)
+    weights = weights_in(module)
+    unnamed = [] if has_ordinary(module, weights, shape) else _unnamed(module, weights, shape)
     if unnamed:
         return _nameless(module, unnamed, shape)
     if not weights:
         return None, ""
     about = evidence(module, WEIGHTS, weights)
-    strange = [(name, tensor) for name, tensor in weights if _is_strange(tensor)]
+    strange = [(name, tensor) for name, tensor in weights if is_strange(tensor)]
     if strange:
         return _strange(module, *strange[0], about)
-    integers = [(name, tensor) for name, tensor in weights if _dtype(tensor) in _INTEGERS]
+    integers = [(name, tensor) for name, tensor in weights if dtype_of(tensor) in INTEGERS]
     if integers:
         return _packed(module, integers, about, shape)
-    small = [(name, tensor) for name, tensor in weights if _dtype(tensor).startswith("float8")]
+    small = [(name, tensor) for name, tensor in weights if dtype_of(tensor).startswith("float8")]
     if small:
         return _float8(module, small, about)
-    narrow = [f"{name} {_dtype(tensor)}{list(tensor.shape)}" for name, tensor in weights if _is_narrow(tensor)]
+    narrow = [f"{name} {dtype_of(tensor)}{list(tensor.shape)}" for name, tensor in weights if is_narrow(tensor)]
     if narrow:
         return None, f"{type(module).__name__} keeps {', '.join(narrow)}, a layout that is not described here"
     return _rounded(module, weights, about)
@@ -112,15 +115,36 @@ def _judge(module: Any) -> tuple[Widths | None, str]:
 def _nameless(module: Any, unnamed: list[tuple[str, Any]], shape: tuple[int, ...] | None) -> tuple[Widths | None, str]:
     """Tensors that may well be packed weights, though nothing calls them so: where sizes and bits agree, they are."""
     about = evidence(module, WEIGHTS, unnamed)
-    if any(_is_strange(tensor) for _, tensor in unnamed):
-        name, tensor = next((name, tensor) for name, tensor in unnamed if _is_strange(tensor))
+    if any(is_strange(tensor) for _, tensor in unnamed):
+        name, tensor = next((name, tensor) for name, tensor in unnamed if is_strange(tensor))
         return None, f"{type(module).__name__} keeps {name} as a {type(tensor).__name__}, which nothing is known of"
-    if all(_dtype(tensor) in _INTEGERS for _, tensor in unnamed):
+    if all(dtype_of(tensor) in INTEGERS for _, tensor in unnamed):
         return _packed(module, unnamed, about, shape, named=False)
-    if shape and len(unnamed) == 1 and tuple(unnamed[0][1].shape) == shape and not _is_narrow(unnamed[0][1]):
+    if shape and len(unnamed) == 1 and tuple(unnamed[0][1].shape) == shape and not is_narrow(unnamed[0][1]):
         return _float8(module, unnamed, about)
-    sizes = ", ".join(f"{key} {_dtype(tensor)}{list(tensor.shape)}" for key, tensor in unnamed)
+    sizes = ", ".join(f"{key} {dtype_of(tensor)}{list(tensor.shape)}" for key, tensor in unnamed)
     return None, f"{type(module).__name__} keeps {sizes}, which may or may not be its weights"
+
+
+def _unnamed(module: Any, weights: list[tuple[str, Any]], shape: tuple[int, ...] | None) -> list[tuple[str, Any]]:
+    """Integers, small floats and tensors of strange classes that are not called weights, where the module has scales,
+    says bits or has the sizes of a layer. Only asked where nothing that is called weights would hold them."""
+    if any(is_compact(tensor) for _, tensor in weights):
+        return []
+    tensors = {id(t): (name, t) for name, t in (*tensors_in(module), *loose_in(module))}.values()
+    found = [
+        (name, tensor)
+        for name, tensor in tensors
+        if is_compact(tensor) and not NO_WEIGHT.search(name.lower()) and not NO_DATA.search(name.lower())
+        and (len(tensor.shape) >= 2 or is_flat(tensor, shape))
+    ]  # fmt: skip
+    if not found:
+        return []
+    said = evidence(module, WEIGHTS, found).by(LAYER, QUANTISER)
+    called = is_called_quantised(module, by_path=False)
+    if not (said or called):  # numbers that count or point are kept in the widest integers
+        found = [(name, tensor) for name, tensor in found if dtype_of(tensor) not in ("int64", "uint64")]
+    return found if said or called or shape or scales_in(module) else []
 
 
 def _parametrised(module: Any) -> str:
@@ -152,7 +176,7 @@ def _packed(
     """Integers in a container: their width must fit the size of the container, and tightly if nothing else tells that
     they are the weights."""
     name = type(module).__name__
-    sizes = ", ".join(f"{key} {_dtype(tensor)}{list(tensor.shape)}" for key, tensor in integers)
+    sizes = ", ".join(f"{key} {dtype_of(tensor)}{list(tensor.shape)}" for key, tensor in integers)
     said = about.by(LAYER, QUANTISER) or about.by(CONFIGURATION)
     if not said:
         hint = f": {'; '.join(about.doubts)}" if about.doubts else ""
@@ -178,9 +202,9 @@ def _packed(
 def _float8(module: Any, small: list[tuple[str, Any]], about: Evidence) -> tuple[Widths | None, str]:
     """A format that is a dtype: nobody need tell it, but nobody may contradict it."""
     name, tensor = small[0]
-    value = DTYPES[_dtype(tensor)].precision
+    value = DTYPES[dtype_of(tensor)].precision
     against = [one for one in about.by(LAYER, QUANTISER) if one.value.bits not in (value.bits, 16, 32)]
-    if against or len({_dtype(t) for _, t in small}) > 1:
+    if against or len({dtype_of(t) for _, t in small}) > 1:
         return None, f"{type(module).__name__} keeps {name} as {value.name}, but says {_listed(against)}"
     said = [Said(f"{name}.dtype", value, LAYER)]
     shape = tuple(tensor.shape) if len(small) == 1 else None
@@ -205,14 +229,14 @@ def _rounded(module: Any, weights: list[tuple[str, Any]], about: Evidence) -> tu
     if not said:
         explicit = [one for one in about.said if one.explicit and one.by != CONFIGURATION and one.value.bits < 16]
         if explicit:
-            return None, f"{name} says {_listed(explicit)}, but keeps ordinary {_dtype(weights[0][1])} weights"
+            return None, f"{name} says {_listed(explicit)}, but keeps ordinary {dtype_of(weights[0][1])} weights"
         untold = called and is_called_quantised(module, by_path=False)
         return None, f"{name} is called quantised, but does not tell its width" if untold else ""
     value, doubt = _agreed(said)
     if value is None:
         return None, f"{name}: {doubt}"
     if not any(map(_is_of_weights, said)):
-        return None, f"{name} says {_listed(said)}, but not that these are its {_dtype(weights[0][1])} weights'"
+        return None, f"{name} says {_listed(said)}, but not that these are its {dtype_of(weights[0][1])} weights'"
     if is_called_by_others(module) and not any(is_about_weights(one.path) for one in said):
         return None, f"{name} says {_listed(said)}, but is called by something other than weights that it rounds"
     shape = tuple(weights[0][1].shape) if len(weights) == 1 else None
@@ -229,14 +253,16 @@ def _strange(module: Any, name: str, tensor: Any, about: Evidence) -> tuple[Widt
         return None, f"{unknown}: {doubt}" if doubt else unknown
     parts = [t for t in vars(tensor).values() if hasattr(t, "element_size") and hasattr(t, "numel")]
     data = max(parts, key=lambda t: t.numel() * t.element_size(), default=None)
-    if data is None or _dtype(data) not in (*_INTEGERS, "float8_e4m3fn", "float8_e5m2"):
+    if data is None or dtype_of(data) not in (*INTEGERS, "float8_e4m3fn", "float8_e5m2"):
         return None, f"{unknown}, though it says {_listed(said)}"
     held = data.numel() * data.element_size() * 8 / max(tensor.numel(), 1)
-    if not _fits(value.bits, held, 8 * data.element_size() if _dtype(data) in _INTEGERS else None):
+    if not _fits(value.bits, held, 8 * data.element_size() if dtype_of(data) in INTEGERS else None):
         return None, f"{unknown}: it says {_listed(said)}, but has {held:g} bits for each value"
-    if _dtype(data) in _INTEGERS and (misfit := _misfit(data, value, held)):
+    if dtype_of(data) in INTEGERS and (misfit := _misfit(data, value, held)):
         return None, f"{unknown}: it says {_listed(said)}, but {misfit}"
-    scales = [t for key, t in vars(tensor).items() if t is not data and hasattr(t, "element_size") and _beside(key)]
+    scales = [
+        t for key, t in vars(tensor).items() if t is not data and hasattr(t, "element_size") and stands_beside(key)
+    ]
     return _claim(module, value, said, tuple(tensor.shape), stored=True, scales=scales, kept_in=data), ""
 
 
@@ -244,7 +270,7 @@ def _claim(
     module: Any, value: Precision, said: list[Said], shape: tuple[int, ...] | None, *, stored: bool,
     scales: list[Any] | None = None, kept_in: Any = None,
 ) -> Widths:  # fmt: skip
-    beside = scales if scales is not None else _scales(module)
+    beside = scales if scales is not None else scales_in(module)
     weights = quantised(
         value,
         math.prod(shape) if shape else 0,
@@ -345,129 +371,3 @@ def _is_called(said: list[str]) -> bool:
         any(map(is_quantised_name, said)) or bool(_LAW & set(said)) or bits
         or (layer and (narrow or bool({"q", "bit", "binary", "bin"} & set(said))))
     )  # fmt: skip
-
-
-def logical_shape(module: Any) -> tuple[int, ...] | None:
-    """The shape of the weight before it was packed, from the sizes that layers of its kind have."""
-    held = getattr(module, "__dict__", {})
-
-    def size(*names: str) -> int | None:
-        found = next((held[name] for name in names if isinstance(held.get(name), int)), None)
-        return found if found and found > 0 else None
-
-    channels, inner, kernel = size("out_channels"), size("in_channels"), held.get("kernel_size")
-    if channels and inner and kernel is not None:
-        window = tuple(kernel) if isinstance(kernel, (tuple, list)) else (kernel,)
-        return (channels, inner // (size("groups") or 1), *window)
-    sides = (
-        size("out_features", "outfeatures", "output_size", "out_dim", "num_embeddings"),
-        size("in_features", "infeatures", "input_size", "in_dim", "embedding_dim"),
-    )
-    return (sides[0], sides[1]) if sides[0] and sides[1] else None
-
-
-def _weights(module: Any) -> list[tuple[str, Any]]:
-    """Tensors that hold the layer's weights, packed ones too."""
-    loose = [(name, tensor) for name, tensor in _loose(module) if _is_compact(tensor)]  # others may be computed ones
-    return [
-        (name, tensor)
-        for name, tensor in (*_tensors(module), *loose)
-        if (_WEIGHT.search(name.lower()) and not _NO_WEIGHT.search(name.lower()) and len(tensor.shape) >= 2)
-        or (name == "weight" and _is_strange(tensor))
-    ]
-
-
-def _has_ordinary(module: Any, weights: list[tuple[str, Any]], shape: tuple[int, ...] | None) -> bool:
-    """Whether floats of the layer's own size are there, so that integers beside them are something else."""
-    size = math.prod(shape) if shape else None
-    named = {name for name, _ in weights}
-    return any(
-        _dtype(tensor).startswith(("float", "bfloat", "complex")) and tensor.element_size() > 1
-        and (tensor.numel() == size or (size is None and name in named)) and not _is_strange(tensor)
-        for name, tensor in _tensors(module)
-    )  # fmt: skip
-
-
-def _unnamed(module: Any, weights: list[tuple[str, Any]], shape: tuple[int, ...] | None) -> list[tuple[str, Any]]:
-    """Integers, small floats and tensors of strange classes that are not called weights, where the module has scales,
-    says bits or has the sizes of a layer. Only asked where nothing that is called weights would hold them."""
-    if any(_is_compact(tensor) for _, tensor in weights):
-        return []
-    tensors = {id(t): (name, t) for name, t in (*_tensors(module), *_loose(module))}.values()
-    found = [
-        (name, tensor)
-        for name, tensor in tensors
-        if _is_compact(tensor) and not _NO_WEIGHT.search(name.lower()) and not _NO_DATA.search(name.lower())
-        and (len(tensor.shape) >= 2 or _is_flat(tensor, shape))
-    ]  # fmt: skip
-    if not found:
-        return []
-    said = evidence(module, WEIGHTS, found).by(LAYER, QUANTISER)
-    called = is_called_quantised(module, by_path=False)
-    if not (said or called):  # numbers that count or point are kept in the widest integers
-        found = [(name, tensor) for name, tensor in found if _dtype(tensor) not in ("int64", "uint64")]
-    return found if said or called or shape or _scales(module) else []
-
-
-def _is_compact(tensor: Any) -> bool:
-    dtype = _dtype(tensor)
-    return dtype in _INTEGERS or dtype.startswith("float8") or _is_narrow(tensor) or _is_strange(tensor)
-
-
-def _is_narrow(tensor: Any) -> bool:
-    return bool(_NARROW.fullmatch(_dtype(tensor)))
-
-
-def _is_flat(tensor: Any, shape: tuple[int, ...] | None) -> bool:
-    """A vector too long for anything that goes with a side of the matrix."""
-    if shape is None or len(tensor.shape) != 1 or tensor.numel() <= max(shape):
-        return False
-    return bool(tensor.numel() * tensor.element_size() * 8 >= math.prod(shape))
-
-
-def _scales(module: Any) -> list[Any]:
-    registered = [tensor for name, tensor in _tensors(module) if _beside(name)]
-    return registered or [tensor for name, tensor in _loose(module) if _beside(name)]
-
-
-def is_beside(name: str) -> bool:
-    """Whether a tensor of that name holds scales or zero points, of weights or of anything else."""
-    return bool(_BESIDE.search(name.lower()))
-
-
-def _beside(name: str) -> bool:
-    return is_beside(name) and not _NOT_BESIDE.search(name.lower())
-
-
-def _tensors(module: Any) -> list[tuple[str, Any]]:
-    places = {**getattr(module, "_parameters", {}), **getattr(module, "_buffers", {})}
-    return [
-        (name, tensor)
-        for name, tensor in places.items()
-        if hasattr(tensor, "element_size") and not type(tensor).__name__.startswith("Uninitialized")
-    ]
-
-
-def _loose(module: Any) -> list[tuple[str, Any]]:
-    """Tensors that are plain attributes, neither parameters nor buffers."""
-    return [
-        (name, value)
-        for name, value in getattr(module, "__dict__", {}).items()
-        if hasattr(value, "element_size") and hasattr(value, "shape") and not isinstance(value, type)
-    ]
-
-
-def _dtype(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-def _is_strange(tensor: Any) -> bool:
-    """A tensor of a class that runs code of its own when it is computed with."""
-    kind = type(tensor)
-    if kind.__name__ in _WRAPPERS or kind.__name__.startswith("SparseSemiStructured"):
-        return False
-    return any(
-        "__torch_dispatch__" in vars(parent) or "__torch_function__" in vars(parent)
-        for parent in kind.__mro__
-        if parent.__module__ not in ("torch", "torch._C", "torch._tensor", "torch.nn.parameter", "builtins")
-    )

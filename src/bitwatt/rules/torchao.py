@@ -94,6 +94,14 @@ def da8w4_linear_cpu(input: TensorSpec, out: Specs, bias: TensorSpec | None = No
     return _linear(input, out[0], integer(4), bias) + Work.of(out[0].precision, QUANTISATION, mul=2 * n, add=2 * n)
 
 
+@rule("torchao.reference_dqlinear_int4", family="matmul")
+def reference_dqlinear_int4(x_fp32: TensorSpec, out: Specs, bias_fp32: TensorSpec | None = None, **_: Any) -> Work:
+    """x rounded to 8 bits on the way in, x·Wᵀ with 4-bit weights, scaled back; bias."""
+    n, eight = out[0].numel, TensorSpec(x_fp32.shape, "int8")
+    product = _linear(eight, out[0], integer(4), bias_fp32)
+    return dynamic(x_fp32) + product + Work.of(out[0].precision, QUANTISATION, mul=2 * n, add=2 * n)
+
+
 @rule("torchao.scaled_int8_mm", family="matmul")
 def scaled_int8_mm(A: TensorSpec, B: TensorSpec, out: Specs, **_: Any) -> Work:
     """8-bit product, times a scale per row and per column."""

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from bitwatt.backends.torch.encode import dtype_name
 from bitwatt.backends.torch.tensors import own
 from bitwatt.precision import Widths, resolve
-from bitwatt.precision.probe import is_beside
+from bitwatt.precision.held import is_beside
 from bitwatt.precision.resolve import parametrisations
 from bitwatt.records import Layer
 
