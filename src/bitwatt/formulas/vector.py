@@ -1,0 +1,42 @@
+"""What numpy, scipy and BLAS execute for simple things, in the elementary operations of their AVX2 code.
+
+scikit-learn's rules count executed arithmetic: an exponential is the twenty additions and multiplications of its
+polynomial. The numbers were read with a valgrind tool that counts every lane (benchmarks/accuracy).
+"""
+
+from __future__ import annotations
+
+from bitwatt.dtypes import Precision, dtype
+from bitwatt.formulas.linalg import matmul
+from bitwatt.records import TensorSpec, Work
+
+DOUBLE, SINGLE = dtype("float64").precision, dtype("float32").precision
+
+#: Operations of one call on one element: (float64, float32).
+EXP, LOG, TANH, EXPIT = (20, 24), (23, 29), (33, 13), (22, 26)
+
+
+def function(cost: tuple[int, int], elements: float, precision: Precision) -> Work:
+    """A transcendental function on `elements` values: half of its operations multiply."""
+    n = round(elements * cost[precision.bits == 32])
+    return Work.of(precision, mul=n // 2, add=n - n // 2)
+
+
+def arithmetic(operations: float, precision: Precision, **counts: float) -> Work:
+    """So many operations, additions and multiplications alike, and others by name (div, sqrt, compare)."""
+    n = round(operations)
+    rest = {kind: round(amount) for kind, amount in counts.items()}
+    return Work.of(precision, mul=n // 2 + rest.pop("mul", 0), add=n - n // 2 + rest.pop("add", 0), **rest)
+
+
+def gemm(m: int, k: int, n: int, precision: Precision) -> Work:
+    """A product by OpenBLAS: 2·m·k·n, and two operations for each result, which it multiplies by alpha and adds."""
+    spec = TensorSpec((1,), precision.name)
+    return matmul(m, k, n, spec, spec) + Work.of(precision, mul=m * n, add=m * n)
+
+
+def validated(X: TensorSpec, precision: Precision | None = None) -> Work:
+    """The finiteness check of `validate_data`: a sum over all of X, one addition for each element stored."""
+    stored = X.numel if X.nnz is None else X.nnz
+    floating = precision or X.precision
+    return Work.of(floating, add=stored) if floating.kind == "float" else Work()
