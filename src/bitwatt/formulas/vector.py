@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bitwatt.dtypes import Precision, dtype
 from bitwatt.formulas.linalg import matmul
-from bitwatt.records import TensorSpec, Work
+from bitwatt.records import NECESSARY, TensorSpec, Work
 
 DOUBLE, SINGLE = dtype("float64").precision, dtype("float32").precision
 
@@ -26,7 +26,8 @@ def arithmetic(operations: float, precision: Precision, **counts: float) -> Work
     """So many operations, additions and multiplications alike, and others by name (div, sqrt, compare)."""
     n = round(operations)
     rest = {kind: round(amount) for kind, amount in counts.items()}
-    return Work.of(precision, mul=n // 2 + rest.pop("mul", 0), add=n - n // 2 + rest.pop("add", 0), **rest)
+    rest["mul"], rest["add"] = n // 2 + rest.get("mul", 0), n - n // 2 + rest.get("add", 0)
+    return Work.of(precision, NECESSARY, **rest)
 
 
 def gemm(m: int, k: int, n: int, precision: Precision) -> Work:

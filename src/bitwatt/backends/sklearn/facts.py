@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import weakref
 from collections.abc import Callable, Mapping
@@ -30,6 +31,19 @@ def facts(*classes: str) -> Callable[[Reader], Reader]:
         return reader
 
     return register
+
+
+_wholes: dict[str, frozenset[str]] = {}
+
+
+def whole(kind: str, *methods: str) -> None:
+    """These methods of a class, and of those below it, speak for every estimator they call: a forest for its trees."""
+    _wholes[kind] = _wholes.get(kind, frozenset()) | set(methods)
+
+
+@functools.cache
+def is_whole(kind: type, method: str) -> bool:
+    return any(method in _wholes.get(f"{p.__module__}.{p.__qualname__}", ()) for p in kind.__mro__)
 
 
 def arguments(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Facts:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.sklearn import facts, methods, parallel, probes
+from bitwatt.backends.sklearn import facts, methods, parallel, probes, readers
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.sklearn.names import public_name
 from bitwatt.backends.text import _torch_state
@@ -33,6 +33,7 @@ class EstimatorWatch:
         self._began: dict[Frame, float] = {}
 
     def start(self) -> None:
+        readers.load()
         self._undo += methods.install(self)
         self._undo += probes.install(self)
         self._undo += parallel.install(self)
@@ -51,13 +52,14 @@ class EstimatorWatch:
         self.on = False
 
     def enter(self, estimator: Any, method: str, above: Frame | None) -> Frame:
+        silent = facts.is_whole(type(estimator), method)
         if above is None:
-            frame = Frame(estimator, method, methods.phase_of(method), type(estimator).__name__)
+            frame = Frame(estimator, method, methods.phase_of(method), type(estimator).__name__, silent)
             self._began[frame] = time.perf_counter()
             return frame
         is_own = above.estimator is estimator  # score calls predict, predict calls decision_function
         scope = above.scope if is_own else f"{above.scope}.{above.name_of(estimator)}"
-        return Frame(estimator, method, above.phase or methods.phase_of(method), scope)
+        return Frame(estimator, method, above.phase or methods.phase_of(method), scope, silent)
 
     def record(self, frame: Frame, function: Any, args: Any, kwargs: Any, result: Any, context: Context) -> None:
         try:
