@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import weakref
 from collections.abc import Callable, Mapping
@@ -34,6 +33,7 @@ def facts(*classes: str) -> Callable[[Reader], Reader]:
 
 
 _wholes: dict[str, frozenset[str]] = {}
+_whole_methods: dict[tuple[type, str], bool] = {}
 
 
 def whole(kind: str, *methods: str) -> None:
@@ -41,9 +41,13 @@ def whole(kind: str, *methods: str) -> None:
     _wholes[kind] = _wholes.get(kind, frozenset()) | set(methods)
 
 
-@functools.cache
 def is_whole(kind: type, method: str) -> bool:
-    return any(method in _wholes.get(f"{p.__module__}.{p.__qualname__}", ()) for p in kind.__mro__)
+    key = (kind, method)
+    known = _whole_methods.get(key)
+    if known is None:
+        names = (f"{parent.__module__}.{parent.__qualname__}" for parent in kind.__mro__)
+        known = _whole_methods[key] = any(method in _wholes.get(name, ()) for name in names)
+    return known
 
 
 def arguments(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Facts:
