@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import re
 import statistics
 import sys
 import warnings
@@ -22,8 +23,13 @@ from typing import Any
 
 import bitwatt
 
+PART = re.compile(r"(.*) (rows|columns)\[:(\d+)\]")
 DATA = Path(__file__).parents[2] / "tests" / "data"
-METHODS = ("predict", "predict_proba", "transform", "score_samples")
+METHODS = (
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",
+    "score_samples", "kneighbors", "radius_neighbors", "kneighbors_graph", "radius_neighbors_graph", "mahalanobis",
+    "score",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -60,13 +66,29 @@ def rows() -> Iterator[dict[str, Any]]:
 
 def make(row: dict[str, Any]) -> tuple[Any, Any, Any]:
     """The estimator and its data, as in the row."""
-    from estimator_data import NAMESPACE
+    from estimator_data import NAMESPACE, NOTED
 
     path, _, name = row["cls"].rpartition(".")
     space = dict(NAMESPACE) | vars(importlib.import_module(path))
     space[name] = getattr(importlib.import_module(path), name)
-    X, y = eval(row["data"], space)
+    X, y = NOTED[row["note"]](row, space) if row.get("note") in NOTED else _data(row["data"], space)
     return eval(row["estimator"], space), X, y
+
+
+def _data(text: str, space: dict[str, Any]) -> tuple[Any, Any]:
+    """`blobs(600, 16, centers=8)`, or a part of it: `blobs(600, 16, centers=8) rows[:300]`, `... columns[:3]`."""
+    found = PART.fullmatch(text)
+    maker, part, stop = found.groups() if found else (text, "", "0")
+    X, y = eval(maker, space)
+    if part == "rows":
+        return X[: int(stop)], None if y is None else y[: int(stop)]
+    return (X[:, : int(stop)].copy(), y) if part == "columns" else (X, y)
+
+
+def arguments(estimator: Any, method: str, X: Any, y: Any) -> tuple[Any, ...]:
+    if method == "score" and y is not None:
+        return X, y
+    return (estimator.transform(X),) if method == "inverse_transform" else (X,)
 
 
 def counted(call: Any) -> tuple[Any, bitwatt.Run]:
@@ -80,9 +102,10 @@ def cases(row: dict[str, Any]) -> Iterator[Case]:
     estimator, X, y = make(row)
     fit_args = (X,) if y is None else (X, y)
     calls = {"fit": lambda: estimator.fit(*fit_args)}
-    calls |= {m: (lambda m=m: getattr(estimator, m)(X)) for m in METHODS if m in row}  # type: ignore[misc]
+    calls |= {m: (lambda *given, m=m: getattr(estimator, m)(*given)) for m in METHODS if m in row}  # type: ignore[misc]
     for method, call in calls.items():
-        _, run = counted(call)
+        given = arguments(estimator, method, X, y) if method != "fit" else ()
+        _, run = counted(lambda call=call, given=given: call(*given))
         flops, bops = bitwatt.totals(run), bitwatt.totals(run, "bops")
         truth = row[method]
         yield Case(row["name"], method, truth["f64"] + truth["f32"], 64 * truth["f64"] + 32 * truth["f32"],
@@ -100,18 +123,36 @@ def summary(found: list[Case]) -> str:
             f"max {bops[-1]:.2f}")  # fmt: skip
 
 
+def _method(path: str, method: str) -> str:
+    """As reports name it: `sklearn.feature_extraction.TfidfVectorizer`, without `text`."""
+    module, _, name = path.rpartition(".")
+    return ".".join([*module.split(".")[: 2 if module.startswith("sklearn") else 1], name, method])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="part of the class's path or the row's name")
     parser.add_argument("--worst", type=int, default=40)
+    parser.add_argument(
+        "--write", type=Path, help="a JSON file for the errors by method, which docs/estimators.md shows"
+    )
     parser.add_argument("--missing", action="store_true", help="also list calls that hold ops without a rule")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sys.path.insert(0, str(Path(__file__).parent))
     found: list[Case] = []
+    by_method: dict[str, list[float]] = {}
     for row in rows():
         if options.only in row["cls"] or options.only in row["name"]:
-            found += cases(row)
+            for case in cases(row):
+                found.append(case)
+                if not case.missing and case.measured:
+                    by_method.setdefault(_method(row["cls"], case.method), []).append(case.error)
+    if options.write:
+        options.write.write_text(json.dumps({
+            name: {"median": round(statistics.median(errors), 3), "worst": round(max(errors), 2), "calls": len(errors)}
+            for name, errors in sorted(by_method.items())
+        }, indent=0) + "\n")  # fmt: skip
     known = [case for case in found if not case.missing]
     for method in ("fit", "predict / transform"):
         print(f"{method}: {summary([c for c in known if (c.method == 'fit') == (method == 'fit')])}")

@@ -9,6 +9,7 @@ from bitwatt.backends.harvest import Watch
 FRAMEWORKS = {
     "torch": "bitwatt.backends.torch.watch:TorchWatch",
     "sklearn": "bitwatt.backends.sklearn.watch:EstimatorWatch",
+    "catboost": "bitwatt.backends.sklearn.catboost:CatBoostWatch",
     "tokenizers": "bitwatt.backends.tokenizers:TokenizersWatch",
     "transformers": "bitwatt.backends.transformers:TransformersWatch",
 }

@@ -11,13 +11,17 @@ from typing import Any
 from bitwatt.records import TensorSpec
 
 Facts = dict[str, Any]
+Items = tuple[tuple[str, Any], ...]
 #: From a fitted estimator to small values that its rules take by name.
 Reader = Callable[[Any], Facts]
 
 _readers: dict[str, Reader] = {}
-_known: weakref.WeakKeyDictionary[Any, Facts] = weakref.WeakKeyDictionary()
+_known: weakref.WeakKeyDictionary[Any, Items] = weakref.WeakKeyDictionary()
 _parameters: dict[type, tuple[str, ...]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
+_settings: dict[tuple[type, tuple[Any, ...]], Items] = {}
+#: So many settings are remembered.
+_MANY = 2_000
 #: Integer arrays up to this long are kept as tuples: iterations by class, samples by node are not.
 _SHORT = 64
 
@@ -50,42 +54,67 @@ def is_whole(kind: type, method: str) -> bool:
     return known
 
 
-def arguments(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Facts:
+def arguments(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Items:
     """The arguments of a call by name, as far as a rule can use them."""
     names = _argument_names.get(function)
     if names is None:
         code = getattr(inspect.unwrap(function), "__code__", None)  # below the decorators that check parameters
         names = _argument_names[function] = code.co_varnames[1 : code.co_argcount] if code is not None else ()
-    named = [*zip(names, args, strict=False), *kwargs.items()]
-    return {name: known for name, value in named if (known := _value(value)) is not _UNKNOWN}
+    named = [*zip(names, args, strict=False), *kwargs.items()] if kwargs else zip(names, args, strict=False)
+    return tuple([(name, known) for name, value in named if (known := _value(value)) is not _UNKNOWN])
 
 
-def hyper_parameters(estimator: Any) -> Facts:
+def hyper_parameters(estimator: Any) -> Items:
+    """Parameters by name. Estimators with the same ones share the answer, which saves most of the time."""
     kind = type(estimator)
     names = _parameters.get(kind)
     if names is None:
-        find = getattr(kind, "_get_param_names", None)
-        try:
-            names = tuple(find()) if find is not None else ()
-        except RuntimeError:  # a constructor with varargs
-            names = ()
-        _parameters[kind] = names
+        names = _parameters[kind] = _parameter_names(kind)
     held = estimator.__dict__
-    return {name: known for name in names if (known := _value(held.get(name))) is not _UNKNOWN}
+    values = tuple([held.get(name) for name in names])
+    try:
+        known = _settings.get((kind, values))
+    except TypeError:  # a list or an array among them
+        return _items(names, values)
+    if known is None:
+        if len(_settings) > _MANY:
+            _settings.clear()
+        known = _settings[kind, values] = _items(names, values)
+    return known
 
 
-def fitted(estimator: Any, *, fresh: bool) -> Facts:
+def _items(names: tuple[str, ...], values: tuple[Any, ...]) -> Items:
+    pairs = zip(names, values, strict=True)
+    return tuple([(name, known) for name, value in pairs if (known := _value(value)) is not _UNKNOWN])
+
+
+def _parameter_names(kind: type) -> tuple[str, ...]:
+    find = getattr(kind, "_get_param_names", None)
+    try:
+        return tuple(find()) if find is not None else ()
+    except RuntimeError:  # a constructor with varargs
+        return ()
+
+
+def forget() -> None:
+    """Estimators may be fitted anew between sessions, where nobody sees it."""
+    _known.clear()
+    _settings.clear()
+
+
+def fitted(estimator: Any, *, fresh: bool) -> Items:
     """What the fitted estimator tells; remembered until it is fitted again."""
     try:
         known = None if fresh else _known.get(estimator)
     except TypeError:  # neither hashable nor weakly referable
         known = None
     if known is None:
-        known = _attributes(estimator)
+        told = _attributes(estimator)
         for parent in type(estimator).__mro__:
             reader = _readers.get(f"{parent.__module__}.{parent.__qualname__}")
             if reader is not None:
-                known |= reader(estimator)
+                told |= reader(estimator)
+        known = tuple(told.items())
         with suppress(TypeError):
             _known[estimator] = known
     return known
@@ -153,15 +182,24 @@ def spec_of(value: Any) -> Any:
     if shape == ():
         return value.item() if hasattr(value, "item") else None
     name = _dtype(dtype)
+    if type(value).__name__ == "ndarray":
+        if len(shape) == 1 and shape[0] <= _SHORT and name.startswith(("int", "uint")):
+            return tuple(value.tolist())
+        return TensorSpec(shape, name)
     stored = getattr(value, "nnz", None) if hasattr(value, "tocsr") else None
-    if stored is None and len(shape) == 1 and shape[0] <= _SHORT and name.startswith(("int", "uint")):
-        return tuple(int(item) for item in value)
     return TensorSpec(tuple(map(int, shape)), name, None if stored is None else int(stored))
 
 
+_dtypes: dict[Any, str] = {}
+
+
 def _dtype(dtype: Any) -> str:
-    name = getattr(dtype, "name", str(dtype)).lower()
-    return name if name.startswith(("float", "int", "uint", "bool", "complex")) else "object"
+    known = _dtypes.get(dtype)
+    if known is None:
+        name = getattr(dtype, "name", str(dtype)).lower()
+        known = name if name.startswith(("float", "int", "uint", "bool", "complex")) else "object"
+        _dtypes[dtype] = known
+    return known
 
 
 def _widest(names: set[str]) -> str:

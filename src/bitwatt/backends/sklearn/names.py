@@ -42,6 +42,14 @@ def public_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
+def op_name(kind: type, method: str, function: Any) -> str:
+    """The estimator's name and the method's; one that scikit-learn's base mixins define for all who inherit it goes
+    by theirs: `sklearn.base.ClassifierMixin.score`."""
+    if getattr(function, "__module__", "") == "sklearn.base":
+        return f"sklearn.base.{function.__qualname__}"
+    return f"{public_name(kind)}.{method}"
+
+
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     """Named parts: the steps of a Pipeline, the transformers of a ColumnTransformer or FeatureUnion, the estimators of
     a vote; and single ones by the name of their parameter."""

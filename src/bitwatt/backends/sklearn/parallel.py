@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextvars
 import itertools
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bitwatt.backends.sklearn.frames import STACK, Frame
+from bitwatt.backends.sklearn.frames import STACK, Frame, Kinds, top
 from bitwatt.context import CONTEXT, Context, current, opened
 from bitwatt.ledger import Row
 
@@ -50,10 +51,11 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
 def _tasks(iterable: Any, number: int, phases: tuple[str, ...]) -> Iterator[tuple[Task, Any, Any]]:
     frames = STACK.get()
     phase, scope = (frames[-1].phase, frames[-1].scope) if frames else ("", "")
+    parts = frames[-1].parts() if frames else ()
     for i, (function, args, kwargs) in enumerate(iterable):
         fold = _fold(function, kwargs, i)
         place = ".".join(filter(None, (scope, fold)))
-        yield Task(function, os.getpid(), number, phase, place, bool(fold), phases), args, kwargs
+        yield Task(function, os.getpid(), number, phase, place, bool(fold), phases, parts), args, kwargs
 
 
 def _fold(function: Any, kwargs: Any, number: int) -> str:
@@ -77,6 +79,9 @@ def _unwrapped(watch: EstimatorWatch, context: Context, result: Any) -> Any:
     if not isinstance(result, Brought):
         return result
     watch.add(context, result.rows, result.kinds, result.notes)
+    frame = top()
+    if frame is not None:  # what the call that made the task had done elsewhere
+        frame.probes.update(result.probes)
     return result.value
 
 
@@ -91,6 +96,7 @@ class Task:
     scope: str
     is_fold: bool
     phases: tuple[str, ...]
+    parts: Kinds
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         known = _calls.get(self.call) if os.getpid() == self.process else None
@@ -106,14 +112,25 @@ class Task:
     def _elsewhere(self, args: Any, kwargs: Any) -> Any:
         watch = _workers_watch()
         with opened("worker", phases=self.phases) as context:
-            reset = STACK.set((Frame(None, "", self.phase, self.scope),) if self.scope else ())
+            frame = Frame(None, "", self.phase, self.scope, kinds=() if self.is_fold else self.parts)
+            reset = STACK.set((frame,) if self.scope else ())
             try:
-                value = self.function(*args, **kwargs)
+                value = _counted(self.function)(*args, **kwargs)
             finally:
                 STACK.reset(reset)
             harvest = watch.collect(context.token)
         kinds = {scope: layer.kind for scope, layer in harvest.layers.items()}
-        return Brought(value, list(harvest.ledger), kinds, harvest.notes)
+        return Brought(value, list(harvest.ledger), kinds, harvest.notes, dict(frame.probes))
+
+
+def _counted(function: Any) -> Any:
+    """A function that came to this process before its watch began is not yet the one that counts."""
+    inner = getattr(function, "function", None)  # inside scikit-learn's own wrapper, which carries its settings
+    if inner is not None:
+        function.function = _counted(inner)
+        return function
+    found = getattr(sys.modules.get(getattr(function, "__module__", "")), getattr(function, "__name__", ""), None)
+    return found if getattr(found, "__wrapped__", None) is function else function
 
 
 @dataclass(frozen=True)
@@ -124,6 +141,7 @@ class Brought:
     rows: list[Row]
     kinds: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    probes: dict[tuple[Any, ...], int] = field(default_factory=dict)
 
 
 _worker: list[EstimatorWatch] = []

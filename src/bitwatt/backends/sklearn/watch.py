@@ -8,15 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.sklearn import facts, methods, parallel, probes, readers
+from bitwatt.backends.sklearn import boosters, facts, methods, parallel, probes, readers
 from bitwatt.backends.sklearn.frames import Frame
-from bitwatt.backends.sklearn.names import public_name
+from bitwatt.backends.sklearn.names import op_name
 from bitwatt.backends.text import _torch_state
 from bitwatt.context import Context, Token, phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer, Op
 
 #: Methods after which an estimator knows new things.
+_MANY = 10_000
 _FITS = ("fit", "partial_fit", "fit_transform", "fit_predict")
 
 
@@ -26,6 +27,7 @@ class EstimatorWatch:
     def __init__(self) -> None:
         self.on = True
         self.ledgers: dict[Context, Ledger] = {}
+        self.calls: dict[Context, list[tuple[str, str, Any]]] = {}
         self.seconds: dict[tuple[Context, str], float] = {}
         self.layers: dict[str, Layer] = {}
         self.notes: dict[str, None] = {}
@@ -34,7 +36,9 @@ class EstimatorWatch:
 
     def start(self) -> None:
         readers.load()
+        facts.forget()
         self._undo += methods.install(self)
+        self._undo += boosters.install(self)
         self._undo += probes.install(self)
         self._undo += parallel.install(self)
 
@@ -74,17 +78,26 @@ class EstimatorWatch:
 
     def _record(self, frame: Frame, function: Any, args: Any, kwargs: Any, result: Any, context: Context) -> None:
         estimator = frame.estimator
-        known = facts.hyper_parameters(estimator)
-        known |= facts.fitted(estimator, fresh=frame.method in _FITS)
-        known |= facts.arguments(function, args, kwargs)
+        known = facts.hyper_parameters(estimator) + facts.fitted(estimator, fresh=frame.method in _FITS)
+        known += facts.arguments(function, args, kwargs)
         out = facts.spec_of(result)
         if frame.probes:
-            known["probes"] = tuple(sorted((*what, times) for what, times in frame.probes.items()))
+            seen = sorted(((*what, times) for what, times in frame.probes.items()), key=repr)
+            known += (("probes", tuple(seen)),)
         outputs = (out,) if hasattr(out, "shape") else ()
-        op = Op(f"{public_name(type(estimator))}.{frame.method}", tuple(known.items()), outputs)
-        phase = phase_path(frame.phase, context.phases, context.phases)
-        self.ledgers.setdefault(context, Ledger()).add(phase, frame.scope, op)
-        self.layers.setdefault(frame.scope, Layer(type(estimator).__name__))
+        op = (op_name(type(estimator), frame.method, function), known, outputs)
+        calls = self.calls.setdefault(context, [])
+        calls.append((frame.phase, frame.scope, op))
+        if frame.scope not in self.layers:
+            self.layers[frame.scope] = Layer(type(estimator).__name__)
+        if len(calls) > _MANY:
+            self._settle(context)
+
+    def _settle(self, context: Context) -> None:
+        """Enter calls in the ledger, later and together: hashing them takes longer than noting them down."""
+        ledger = self.ledgers.setdefault(context, Ledger())
+        for found, scope, op in self.calls.pop(context, ()):
+            ledger.add(phase_path(found, context.phases, context.phases), scope, Op(*op))
 
     def add(self, context: Context, rows: Iterable[Row], kinds: Mapping[str, str], notes: Iterable[str]) -> None:
         """What a worker process counted. Its phases hold the user's already."""
@@ -109,6 +122,8 @@ class EstimatorWatch:
 
     def collect(self, token: Token) -> Harvest:
         ledger, seconds = Ledger(), dict[str, float]()
+        for context in [c for c in self.calls if c.token is token]:
+            self._settle(context)
         for context in [c for c in self.ledgers if c.token is token]:
             ledger += self.ledgers.pop(context)
         for context, found in [key for key in self.seconds if key[0].token is token]:
