@@ -34,8 +34,8 @@ def arithmetic(operations: float, precision: Precision, **counts: float) -> Work
 
 def gemm(m: int, k: int, n: int, precision: Precision) -> Work:
     """A product by OpenBLAS: 2·m·k·n, and two operations for each result, which is multiplied by alpha and added, once
-    for every 256 of k (384 in single precision). Double precision saves one of them from k = 8 on, except in the columns
-    that are left over from blocks of four."""
+    for every 256 of k (384 in single precision). Double precision saves one of them from k = 8 on, except in the
+    columns that are left over from blocks of four."""
     spec = TensorSpec((1,), precision.name)
     double = precision.bits == 64
     blocks = math.ceil(k / (256 if double else 384))
