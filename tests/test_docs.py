@@ -236,7 +236,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert listed == {page.name for page in DOCS.glob("*.md")} - {"cost-models-table.md"}
 
 
-@pytest.mark.parametrize("table", ["rules", "models"])
+@pytest.mark.parametrize("table", ["rules", "models", "estimators"])
 def test_generated_tables_are_up_to_date(table: str, run: Run, tmp_path: Path) -> None:
     script, written = DOCS / "tables" / f"{table}.py", tmp_path / "written.md"
     target = _target(script)
@@ -246,6 +246,11 @@ def test_generated_tables_are_up_to_date(table: str, run: Run, tmp_path: Path) -
         listed = target.read_text(encoding="utf-8").partition("torch ")[2].split()[0]
         if not torch.__version__.startswith(listed):
             pytest.skip(f"the table is of torch {listed}")
+    if table == "estimators":
+        sklearn = pytest.importorskip("sklearn")
+        listed = target.read_text(encoding="utf-8").partition("scikit-learn ")[2].split(",")[0]
+        if sklearn.__version__ != listed:
+            pytest.skip(f"the table is of scikit-learn {listed}")
     # In a process of its own: other tests register ops and rules.
     call = tmp_path / "call.py"
     call.write_text(

@@ -47,6 +47,7 @@ def _table() -> dict[str, DType]:
     add("int", 32, 4, "qint32")
     add("int", 4, Fraction(1, 2), "quint4x2")
     add("int", 2, Fraction(1, 4), "quint2x4")
+    add("bits", 64, 8, "object")  # a reference to something that is no number
     add("bits", 8, 1, "bits8")
     add("bits", 16, 2, "bits16")
     add("bits", 1, 1, "bits1x8")

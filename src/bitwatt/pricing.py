@@ -64,12 +64,17 @@ class CostModel:
     charges: Callable[[Entry], Iterable[tuple[Any, ...]]]
     #: Kinds that this convention cannot speak of. A row made of nothing else is left out rather than priced at 0.
     outside: frozenset[str] = frozenset({"text"})
+    #: Whether this convention has no formula for a counted entry: it is then missing, for this model alone.
+    lacks: Callable[[Entry], bool] = lambda entry: False
 
     def __str__(self) -> str:
         return self.name
 
     def covers(self, work: Work) -> bool:
         return bool(work.products) or not work.ops or any(kind not in self.outside for kind, *_ in work.ops)
+
+    def status(self, entry: Entry) -> str:
+        return MISSING if entry.status == COUNTED and self.lacks(entry) else entry.status
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ class Totals:
         return [
             (entry, tuple(Charge(*charge) for charge in self.model.charges(entry)))
             for entry in self.entries
-            if entry.work is not None and self.model.covers(entry.work)
+            if entry.work is not None and self.model.covers(entry.work) and self.model.status(entry) != MISSING
         ]
 
     @cached_property
@@ -127,10 +132,10 @@ class Totals:
 
     @cached_property
     def missing(self) -> dict[str, int]:
-        """Op name -> calls, for ops that no rule covers."""
+        """Op name -> calls, for ops that no rule covers, or that the model has no formula for."""
         calls: dict[str, int] = {}
         for entry in self.entries:
-            if entry.status == MISSING:
+            if self.model.status(entry) == MISSING:
                 calls[entry.op.name] = calls.get(entry.op.name, 0) + entry.row.calls
         return calls
 
@@ -139,7 +144,7 @@ class Totals:
         calls = {COUNTED: 0, FREE: 0, MISSING: 0}
         estimated = 0
         for entry in self.entries:
-            calls[entry.status] += entry.row.calls
+            calls[self.model.status(entry)] += entry.row.calls
             if entry.work is not None and entry.work.estimated:
                 estimated += entry.row.calls
         unknown = {entry.row.scope for entry in self.entries if entry.layer is not None and entry.layer.unknown}
@@ -164,13 +169,18 @@ _entries: weakref.WeakKeyDictionary[Ledger, tuple[Any, list[Entry]]] = weakref.W
 
 
 def cost_model(
-    name: str, *, unit: str, source: str, outside: Iterable[str] = ("text",)
+    name: str,
+    *,
+    unit: str,
+    source: str,
+    outside: Iterable[str] = ("text",),
+    lacks: Callable[[Entry], bool] = lambda entry: False,
 ) -> Callable[[Callable[[Entry], Iterable[tuple[Any, ...]]]], CostModel]:
     """Make a cost model of a function from an entry to charges; its docstring is the formula people read."""
 
     def register(charges: Callable[[Entry], Iterable[tuple[Any, ...]]]) -> CostModel:
         about = " ".join((charges.__doc__ or "").split())
-        _models[name] = CostModel(name, unit, about, source, charges, frozenset(outside))
+        _models[name] = CostModel(name, unit, about, source, charges, frozenset(outside), lacks)
         return _models[name]
 
     return register

@@ -8,6 +8,8 @@ from bitwatt.backends.harvest import Watch
 #: Framework -> where its watch is. A framework is watched from the moment the user's program has imported it.
 FRAMEWORKS = {
     "torch": "bitwatt.backends.torch.watch:TorchWatch",
+    "sklearn": "bitwatt.backends.sklearn.watch:EstimatorWatch",
+    "catboost": "bitwatt.backends.sklearn.catboost:CatBoostWatch",
     "tokenizers": "bitwatt.backends.tokenizers:TokenizersWatch",
     "transformers": "bitwatt.backends.transformers:TransformersWatch",
 }

@@ -1,0 +1,171 @@
+"""Every measured fit of tests/data/sklearn_executed*.jsonl beside what bitwatt counts for it.
+
+    python benchmarks/accuracy/estimators.py [--only TEXT] [--worst 40] [--missing]
+
+Each row of the data holds floating-point operations that were really executed, read by the valgrind tool. Printed: for
+fit and for predict or transform, the error factor max(p/m, m/p) of `flops` and of BOPs (64 bits for each float64
+operation, 32 for each float32 one), and the worst rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import statistics
+import sys
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import bitwatt
+
+PART = re.compile(r"(.*) (rows|columns)\[:(\d+)\]")
+DATA = Path(__file__).parents[2] / "tests" / "data"
+METHODS = (
+    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",
+    "score_samples", "kneighbors", "radius_neighbors", "kneighbors_graph", "radius_neighbors_graph", "mahalanobis",
+    "score",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """One measured call: what was executed and what bitwatt counted."""
+
+    name: str
+    method: str
+    measured: int
+    measured_bops: int
+    counted: int
+    counted_bops: int
+    missing: dict[str, int]
+    estimated: int
+
+    @property
+    def ratio(self) -> float:
+        return self.counted / self.measured if self.measured else float(not self.counted) or 9.9
+
+    @property
+    def error(self) -> float:
+        return max(self.ratio, 1 / self.ratio) if self.ratio else 99.0
+
+    @property
+    def bops_error(self) -> float:
+        ratio = self.counted_bops / self.measured_bops if self.measured_bops else 1.0
+        return max(ratio, 1 / ratio) if ratio else 99.0
+
+
+def rows() -> Iterator[dict[str, Any]]:
+    for file in sorted(DATA.glob("sklearn_executed*.jsonl")):
+        yield from map(json.loads, file.read_text().splitlines())
+
+
+def make(row: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """The estimator and its data, as in the row."""
+    from estimator_data import NAMESPACE, NOTED
+
+    path, _, name = row["cls"].rpartition(".")
+    space = dict(NAMESPACE) | vars(importlib.import_module(path))
+    space[name] = getattr(importlib.import_module(path), name)
+    X, y = NOTED[row["note"]](row, space) if row.get("note") in NOTED else _data(row["data"], space)
+    return eval(row["estimator"], space), X, y
+
+
+def _data(text: str, space: dict[str, Any]) -> tuple[Any, Any]:
+    """`blobs(600, 16, centers=8)`, or a part of it: `blobs(600, 16, centers=8) rows[:300]`, `... columns[:3]`."""
+    found = PART.fullmatch(text)
+    maker, part, stop = found.groups() if found else (text, "", "0")
+    X, y = eval(maker, space)
+    if part == "rows":
+        return X[: int(stop)], None if y is None else y[: int(stop)]
+    return (X[:, : int(stop)].copy(), y) if part == "columns" else (X, y)
+
+
+def arguments(estimator: Any, method: str, X: Any, y: Any) -> tuple[Any, ...]:
+    if method == "score" and y is not None:
+        return X, y
+    return (estimator.transform(X),) if method == "inverse_transform" else (X,)
+
+
+def counted(call: Any) -> tuple[Any, bitwatt.Run]:
+    with bitwatt.measure(keep=False) as session:
+        result = call()
+    assert session.run is not None
+    return result, session.run
+
+
+def cases(row: dict[str, Any]) -> Iterator[Case]:
+    estimator, X, y = make(row)
+    fit_args = (X,) if y is None else (X, y)
+    calls = {"fit": lambda: estimator.fit(*fit_args)}
+    calls |= {m: (lambda *given, m=m: getattr(estimator, m)(*given)) for m in METHODS if m in row}  # type: ignore[misc]
+    for method, call in calls.items():
+        given = arguments(estimator, method, X, y) if method != "fit" else ()
+        _, run = counted(lambda call=call, given=given: call(*given))
+        flops, bops = bitwatt.totals(run), bitwatt.totals(run, "bops")
+        truth = row[method]
+        yield Case(row["name"], method, truth["f64"] + truth["f32"], 64 * truth["f64"] + 32 * truth["f32"],
+                   flops.total, bops.total, flops.missing, flops.coverage.estimated)  # fmt: skip
+
+
+def summary(found: list[Case]) -> str:
+    if not found:
+        return "none"
+    errors = sorted(case.error for case in found)
+    bops = sorted(case.bops_error for case in found)
+    within = sum(e <= 1.1 for e in errors) / len(errors)
+    return (f"{len(found)} calls, median {statistics.median(errors):.3f}, 90th {errors[int(0.9 * len(errors))]:.2f}, "
+            f"max {errors[-1]:.2f}, within 10 %: {within:.0%}; BOPs median {statistics.median(bops):.3f}, "
+            f"max {bops[-1]:.2f}")  # fmt: skip
+
+
+def _method(path: str, method: str) -> str:
+    """As reports name it: `sklearn.feature_extraction.TfidfVectorizer`, without `text`."""
+    module, _, name = path.rpartition(".")
+    return ".".join([*module.split(".")[: 2 if module.startswith("sklearn") else 1], name, method])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="part of the class's path or the row's name")
+    parser.add_argument("--worst", type=int, default=40)
+    parser.add_argument(
+        "--write", type=Path, help="a JSON file for the errors by method, which docs/estimators.md shows"
+    )
+    parser.add_argument("--missing", action="store_true", help="also list calls that hold ops without a rule")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    sys.path.insert(0, str(Path(__file__).parent))
+    found: list[Case] = []
+    by_method: dict[str, list[float]] = {}
+    for row in rows():
+        if options.only in row["cls"] or options.only in row["name"]:
+            for case in cases(row):
+                found.append(case)
+                if not case.missing and case.measured:
+                    by_method.setdefault(_method(row["cls"], case.method), []).append(case.error)
+    if options.write:
+        options.write.write_text(json.dumps({
+            name: {"median": round(statistics.median(errors), 3), "worst": round(max(errors), 2), "calls": len(errors)}
+            for name, errors in sorted(by_method.items())
+        }, indent=0) + "\n")  # fmt: skip
+    known = [case for case in found if not case.missing]
+    for method in ("fit", "predict / transform"):
+        print(f"{method}: {summary([c for c in known if (c.method == 'fit') == (method == 'fit')])}")
+    print(f"calls with ops that have no rule: {len(found) - len(known)}")
+    for case in sorted(known, key=lambda case: -case.error)[: options.worst]:
+        amounts = f"{case.counted:.3g}/{case.measured:.3g}"
+        print(f"  {case.name}.{case.method}: counted/executed {case.ratio:.3f} ({amounts}), "
+              f"BOPs {case.bops_error:.2f}{', estimated' if case.estimated else ''}")  # fmt: skip
+    if options.missing:
+        for case in found:
+            if case.missing:
+                print(f"  {case.name}.{case.method}: {case.missing}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""The methods of estimators that compute, wrapped on the classes that define them."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from bitwatt.backends.sklearn.frames import STACK
+from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, PHASES, library_of
+from bitwatt.context import current
+
+if TYPE_CHECKING:
+    from bitwatt.backends.sklearn.watch import EstimatorWatch
+
+_MARK = "__bitwatt_original__"
+
+
+def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
+    """Wrap what is loaded, and what will be: classes announce themselves to BaseEstimator."""
+    from sklearn.base import BaseEstimator
+
+    undo: list[Callable[[], None]] = []
+    for kind in list(_classes(BaseEstimator)):
+        undo += wrap(watch, kind)
+    announced = BaseEstimator.__dict__.get("__init_subclass__")
+
+    def announce(cls: type[Any], /, **kwargs: Any) -> None:
+        super(BaseEstimator, cls).__init_subclass__(**kwargs)
+        if watch.on:
+            undo.extend(wrap(watch, cls))
+
+    BaseEstimator.__init_subclass__ = classmethod(announce)
+
+    def forget() -> None:
+        if announced is None:
+            del BaseEstimator.__init_subclass__
+        else:
+            BaseEstimator.__init_subclass__ = announced
+
+    return [forget, lambda: _undo_all(undo)]
+
+
+def _undo_all(undo: list[Callable[[], None]]) -> None:
+    while undo:
+        undo.pop()()
+
+
+def _classes(base: type) -> Iterator[type]:
+    """Every class below `base`, and what they inherit from beside it: mixins define methods too."""
+    seen: set[type] = set()
+    waiting: list[type[Any]] = [base]
+    while waiting:
+        kind = waiting.pop()
+        for one in (kind, *kind.__mro__):
+            if one not in seen and one is not object:
+                seen.add(one)
+                yield one
+        waiting += [child for child in kind.__subclasses__() if child not in seen]
+
+
+def wrap(watch: EstimatorWatch, kind: type) -> list[Callable[[], None]]:
+    """Wrap the methods that `kind` itself defines, where it belongs to a library: classes of the user's own program
+    may be pickled by value, and must not drag us along."""
+    if library_of(kind) not in LIBRARIES:
+        return []
+    undo: list[Callable[[], None]] = []
+    for name in METHODS:
+        method = kind.__dict__.get(name)
+        if method is None or hasattr(method, _MARK):
+            continue
+        if hasattr(method, "fn") and hasattr(method, "check"):  # sklearn's available_if: it hands out its `fn`
+            if not hasattr(method.fn, _MARK):
+                undo.append(functools.partial(setattr, method, "fn", method.fn))
+                method.fn = _watched(watch, name, method.fn)
+        elif callable(method) and not isinstance(method, (staticmethod, classmethod, type)):
+            undo.append(functools.partial(setattr, kind, name, method))
+            setattr(kind, name, _watched(watch, name, method))
+    return undo
+
+
+def _watched(watch: EstimatorWatch, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        context = current() if watch.on else None
+        if context is None:
+            return function(self, *args, **kwargs)
+        frames = STACK.get()
+        above = frames[-1] if frames else None
+        if above is not None and (above.silent or (above.estimator is self and above.method == name)):
+            return function(self, *args, **kwargs)  # a parent's method of the same name, or part of a known whole
+        frame = watch.enter(self, name, above)
+        reset = STACK.set((*frames, frame))
+        try:
+            result = function(self, *args, **kwargs)
+        except BaseException:
+            STACK.reset(reset)
+            watch.failed(frame, context)
+            raise
+        STACK.reset(reset)
+        watch.record(frame, function, args, kwargs, result, context)
+        return result
+
+    setattr(method, _MARK, function)
+    return method
+
+
+def phase_of(name: str) -> str:
+    return PHASES.get(name, "fit")
+
+
+def is_loaded(library: str) -> bool:
+    return library in sys.modules

@@ -1,0 +1,64 @@
+"""Names of estimators: as people import them, and as they are called inside a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+#: Libraries whose estimators have rules. Methods of other classes are the user's own code.
+LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost")
+
+#: What a method is, for the phase of the outermost call.
+PHASES = {
+    "fit": "fit", "partial_fit": "fit", "fit_transform": "fit", "fit_predict": "fit", "path": "fit",
+    "predict": "predict", "predict_proba": "predict", "predict_log_proba": "predict", "decision_function": "predict",
+    "predict_joint_log_proba": "predict", "score_samples": "predict", "kneighbors": "predict",
+    "radius_neighbors": "predict", "kneighbors_graph": "predict", "radius_neighbors_graph": "predict",
+    "apply": "predict", "decision_path": "predict", "staged_predict": "predict", "staged_predict_proba": "predict",
+    "staged_decision_function": "predict", "sample": "predict", "sample_y": "predict", "predict_quantiles": "predict",
+    "transform": "transform", "inverse_transform": "transform", "score": "score", "staged_score": "score",
+    "mahalanobis": "score", "error_norm": "score", "log_marginal_likelihood": "score", "aic": "score", "bic": "score",
+    "perplexity": "score", "gibbs": "predict", "correct_covariance": "fit", "reweight_covariance": "fit",
+    "get_feature_importance": "score", "densify": "fit", "sparsify": "fit", "get_covariance": "score",
+    "get_precision": "score", "train": "fit", "get_submatrix": "predict", "hdbscan": "fit", "dbscan_clustering": "fit",
+    "build_tokenizer": "transform",
+}  # fmt: skip
+METHODS = tuple(method for method in PHASES if method not in ("train", "build_tokenizer", "hdbscan"))
+
+
+def library_of(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
+
+
+def public_name(kind: type) -> str:
+    """`sklearn.linear_model._ridge.Ridge` -> `sklearn.linear_model.Ridge`, for the nearest class of a library."""
+    for parent in kind.__mro__:
+        if library_of(parent) in LIBRARIES:
+            parts = [part for part in parent.__module__.split(".") if not part.startswith("_")]
+            if parts[0] != "sklearn":
+                parts = parts[:1]
+            elif len(parts) > 2 and parts[-1].islower() and parts[1] != "experimental":
+                parts = parts[:2]
+            return ".".join([*parts, parent.__name__])
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def op_name(kind: type, method: str, function: Any) -> str:
+    """The estimator's name and the method's; one that scikit-learn's base mixins define for all who inherit it goes
+    by theirs: `sklearn.base.ClassifierMixin.score`."""
+    if getattr(function, "__module__", "") == "sklearn.base":
+        return f"sklearn.base.{function.__qualname__}"
+    return f"{public_name(kind)}.{method}"
+
+
+def steps_of(estimator: Any) -> list[tuple[str, Any]]:
+    """Named parts: the steps of a Pipeline, the transformers of a ColumnTransformer or FeatureUnion, the estimators of
+    a vote; and single ones by the name of their parameter."""
+    found: list[tuple[str, Any]] = []
+    for attribute in ("steps", "transformers", "transformer_list", "estimators"):
+        parts = estimator.__dict__.get(attribute)
+        if isinstance(parts, (list, tuple)):
+            found += [(str(part[0]), part[1]) for part in parts if isinstance(part, tuple) and len(part) >= 2]
+    for attribute, part in estimator.__dict__.items():
+        if not attribute.startswith("_") and (hasattr(part, "fit") or hasattr(part, "transform")):
+            found.append((attribute.rstrip("_"), part))
+    return found

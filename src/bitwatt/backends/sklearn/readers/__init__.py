@@ -1,0 +1,10 @@
+"""What families of estimators tell beyond their attributes: one file each, with the readers of their fitted objects
+(`@facts`), the calls to count inside a fit (`probe`), and the methods that speak for all they call (`whole`)."""
+
+import importlib
+import pkgutil
+
+
+def load() -> None:
+    for module in pkgutil.iter_modules(__path__):
+        importlib.import_module(f"{__name__}.{module.name}")

@@ -1,0 +1,230 @@
+"""Distances, kernels and the primitives below them: what happens inside neighbours, clusters, manifolds and kernel
+methods is told by the few functions that all of them call. Their names begin with a topic: `dot`, `tree query`, ..."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatt.backends.sklearn.facts import facts
+from bitwatt.backends.sklearn.probes import probe
+
+_PAIRS = "sklearn.metrics.pairwise"
+
+
+def _bits(X: Any) -> int:
+    return 32 if getattr(getattr(X, "dtype", None), "char", "") == "f" else 64
+
+
+def _nnz(X: Any) -> int:
+    """Stored elements of a sparse matrix, -1 for a dense one."""
+    return int(X.nnz) if hasattr(X, "tocsr") else -1
+
+
+def _is_ragged(lists: Any) -> bool:
+    return getattr(getattr(lists, "dtype", None), "kind", "") == "O"
+
+
+def _shape(X: Any) -> tuple[int, int]:
+    shape = getattr(X, "shape", None) or (len(X), 1)
+    return (int(shape[0]), int(shape[1])) if len(shape) > 1 else (int(shape[0]), 1)
+
+
+def _get(args: Any, kwargs: Any, position: int, name: str, default: Any = None) -> Any:
+    return args[position] if len(args) > position else kwargs.get(name, default)
+
+
+def _finite(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    from sklearn import get_config
+
+    X = args[0]
+    is_checked = getattr(getattr(X, "dtype", None), "kind", "") == "f" and not get_config()["assume_finite"]
+    size = _nnz(X) if _nnz(X) >= 0 else getattr(X, "size", 0)
+    return _bits(X), int(size) if is_checked else 0
+
+
+def _is_transpose(a: Any, b: Any) -> bool:
+    """Whether numpy will see the same memory on both sides, and compute half of the product."""
+    return bool(a.shape == b.shape[::-1] and a.__array_interface__["data"] == b.__array_interface__["data"])
+
+
+def _dot(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """m, k, n, bits, stored elements of both, whether it is XXᵀ, and products that meet where both are sparse."""
+    a, b = args[:2]
+    if len(a.shape) != 2 or len(b.shape) > 2:
+        return ("unknown",)
+    (m, k), n = a.shape, b.shape[1] if len(b.shape) > 1 else 1
+    same, meeting = False, 0
+    if _nnz(a) < 0 and _nnz(b) < 0:
+        same = _is_transpose(a, b) if len(b.shape) > 1 else False
+    elif _nnz(a) >= 0 and _nnz(b) >= 0:
+        meeting = int(_stored_by(a, 0) @ _stored_by(b, 1))
+    return int(m), int(k), int(n), max(_bits(a), _bits(b)), _nnz(a), _nnz(b), same, meeting
+
+
+def _stored_by(X: Any, axis: int) -> Any:
+    import numpy as np
+
+    counts = np.bincount(X.tocoo().coords[1 - axis], minlength=X.shape[1 - axis])
+    return counts.astype(np.int64)
+
+
+def _norms(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    X = args[0]
+    return (*_shape(X), _bits(X), _nnz(X), bool(_get(args, kwargs, 1, "squared", False)))
+
+
+def _euclidean(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    X, Y = args[:2]
+    stored = min(_nnz(X), _nnz(Y)) >= 0
+    return (*result.shape, X.shape[1], _bits(X), bool(_get(args, kwargs, 4, "squared", False)), X is Y, stored)
+
+
+def vanished(result: Any) -> int:
+    """Of sixteen groups of four neighbouring results, how many are all zero, from some 256 of them: numpy's exponential
+    leaves such groups out. Small matrices are not looked at: it would take longer than the exponentials."""
+    if hasattr(result, "tocsr") or result.size < 4096:
+        return 0
+    flat = result.reshape(-1)
+    groups = len(flat) // 4
+    some = flat[: 4 * groups].reshape(groups, 4)[:: max(groups // 256, 1)]
+    return round(16 * (1 - int(some.any(axis=1).sum()) / len(some)))
+
+
+def _kernel(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """Rows and columns of a kernel's matrix, features, the bits of its elements, sixteenths that vanished."""
+    return (*_shape(result), _shape(args[0])[1], _bits(result), vanished(result))
+
+
+def _polynomial(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    return (*_kernel(args, kwargs, result), float(_get(args, kwargs, 2, "degree", 3)))
+
+
+def _named(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """A distance or kernel found in scikit-learn's table, by the name of its function."""
+    degree = float(kwargs.get("degree", 3) or 3)
+    stored = max(_nnz(args[0]), 0) if args[1] is None else max(_nnz(args[0]), _nnz(args[1]), 0)
+    return getattr(args[2], "__name__", "callable"), *_kernel(args, kwargs, result), degree, stored
+
+
+def _cosine(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    X, Y = args[0], _get(args, kwargs, 1, "Y")
+    size = 0
+    for one in (X,) if Y is None or Y is X else (X, Y):
+        size += _nnz(one) if _nnz(one) >= 0 else one.size
+    return _bits(X), int(size)
+
+
+def _reduced(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """ArgKmin and RadiusNeighbors: queries, points, features, bits, metric, p, neighbours asked for or found, whether
+    their distances are wanted, stored elements and where they meet."""
+    X, Y = _get(args, kwargs, 1, "X"), _get(args, kwargs, 2, "Y")
+    metric = _get(args, kwargs, 4, "metric", "euclidean")
+    metric = metric if isinstance(metric, str) else type(metric).__name__
+    p = float((kwargs.get("metric_kwargs") or {}).get("p", 2.0))
+    wanted = bool(kwargs.get("return_distance", False))
+    if "k" in kwargs or (len(args) > 3 and isinstance(args[3], int)):
+        found = int(_get(args, kwargs, 3, "k")) * X.shape[0]
+    else:
+        lists = result[1] if isinstance(result, tuple) else result
+        found = sum(map(len, lists)) if _is_ragged(lists) else 0
+    sizes = (*_shape(X), Y.shape[0], _bits(X), metric, p, found, wanted)
+    return (*sizes, bool(kwargs.get("sort_results", False)), _nnz(X), _nnz(Y))
+
+
+def _condensed(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    metric = _get(args, kwargs, 1, "metric", "euclidean")
+    return (int(result.size), 1, _shape(args[0])[1], metric if isinstance(metric, str) else "callable", 2.0)
+
+
+def _cdist(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    metric = _get(args, kwargs, 2, "metric", "euclidean")
+    name = metric if isinstance(metric, str) else "callable"
+    return (*result.shape, _shape(args[0])[1], name, float(kwargs.get("p", 2.0) or 2.0))
+
+
+def _metric_pairs(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    return (*result.shape, _shape(args[1])[1], type(args[0]).__name__.lower(), float(getattr(args[0], "p", 2.0)))
+
+
+probe("sklearn.utils.validation:_assert_all_finite", "finite", _finite)
+probe("sklearn.utils.extmath:safe_sparse_dot", "dot", _dot)
+probe("sklearn.utils.extmath:row_norms", "row norms", _norms)
+probe(f"{_PAIRS}:_euclidean_distances", "euclidean", _euclidean)
+for _name in ("rbf", "laplacian", "sigmoid"):
+    probe(f"{_PAIRS}:{_name}_kernel", f"kernel {_name}", _kernel)
+for _name in ("chi2_kernel", "additive_chi2_kernel"):
+    probe(f"{_PAIRS}:{_name}", f"kernel {_name[:-7]}", _kernel)
+probe(f"{_PAIRS}:polynomial_kernel", "kernel polynomial", _polynomial)
+probe(f"{_PAIRS}:cosine_similarity", "normalised", _cosine)
+probe(f"{_PAIRS}:cosine_distances", "cosine distances", _kernel)
+probe(f"{_PAIRS}:_parallel_pairwise", "pairwise", _named)
+probe("scipy.spatial.distance:cdist", "cdist", _cdist)
+probe("scipy.spatial.distance:pdist", "cdist", _condensed)
+probe("sklearn.gaussian_process.kernels:cdist", "cdist", _cdist)
+probe("sklearn.gaussian_process.kernels:pdist", "cdist", _condensed)
+_REDUCED = "sklearn.metrics._pairwise_distances_reduction._dispatcher"
+probe(f"{_REDUCED}:ArgKmin.compute", "argkmin", _reduced)
+probe(f"{_REDUCED}:ArgKminClassMode.compute", "argkmin", _reduced)
+probe(f"{_REDUCED}:RadiusNeighbors.compute", "radius", _reduced)
+probe(f"{_REDUCED}:RadiusNeighborsClassMode.compute", "radius", _reduced)
+
+
+def _tree(tree: Any) -> tuple[Any, ...]:
+    """Kind, metric, points, features, nodes."""
+    n, f = tree.data.shape
+    metric = next(type(part).__name__ for part in tree.__getstate__() if hasattr(part, "rdist_to_dist"))
+    return type(tree).__name__, metric.removesuffix("64"), int(n), int(f), int(tree.node_data.shape[0])
+
+
+def _built(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    return _tree(args[0])
+
+
+def _calls(args: tuple[Any, ...]) -> int:
+    return int(args[0].get_n_calls())
+
+
+def _queried(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """The tree, then queries, distances computed, nodes split, neighbours."""
+    queries, splits = len(args[1]), int(args[0].get_tree_stats()[2])
+    computed = _calls(args) - kwargs["before"]
+    return (*_tree(args[0]), queries, computed, splits, int(_get(args, kwargs, 2, "k", 1)) * queries)
+
+
+def _queried_radius(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """The tree, then queries, distances computed, neighbours found, whether their distances are wanted."""
+    wanted = bool(_get(args, kwargs, 3, "return_distance", False))
+    lists = result[0] if isinstance(result, tuple) else result
+    found = sum(map(len, lists)) if _is_ragged(lists) else int(lists.sum())
+    return (*_tree(args[0]), len(args[1]), _calls(args) - kwargs["before"], found, wanted)
+
+
+def _density(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    kernel = str(_get(args, kwargs, 3, "kernel", "gaussian"))
+    return (*_tree(args[0]), len(args[1]), _calls(args) - kwargs["before"], kernel)
+
+
+for _kind, _module in (("KDTree", "_kd_tree"), ("BallTree", "_ball_tree")):
+    _class = f"sklearn.neighbors.{_module}:{_kind}"
+    probe(f"{_class}.__init__", "tree built", _built)
+    probe(f"{_class}.query", "tree query", _queried, before=_calls)
+    probe(f"{_class}.query_radius", "tree radius", _queried_radius, before=_calls)
+    probe(f"{_class}.kernel_density", "tree density", _density, before=_calls)
+
+
+probe(
+    "sklearn.neighbors._nca:NeighborhoodComponentsAnalysis._loss_grad_lbfgs", "components loss",
+    lambda args, kwargs, result: (*_shape(args[2]), args[1].size // args[2].shape[1], _bits(args[2])),
+)  # fmt: skip
+
+
+@facts("sklearn.neighbors._base.NeighborsBase")
+def _neighbours(estimator: Any) -> dict[str, Any]:
+    """How it searches, and among which data."""
+    X = getattr(estimator, "_fit_X", None)
+    if X is None or not hasattr(X, "shape"):
+        return {}
+    known: dict[str, Any] = {"fit_method": str(estimator._fit_method), "fit_shape": tuple(map(int, X.shape))}
+    y = getattr(estimator, "_y", None)
+    outputs = 1 if y is None or y.ndim == 1 else int(y.shape[1])
+    return {**known, "outputs": outputs, "fit_bits": _bits(X)}

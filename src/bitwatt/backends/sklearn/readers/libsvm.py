@@ -1,0 +1,44 @@
+"""libsvm: what a fit tells of each pair of classes it trained on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatt.backends.sklearn.probes import probe
+
+
+def _dense(coefficients: Any) -> Any:
+    return coefficients.toarray() if hasattr(coefficients, "toarray") else coefficients
+
+
+def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """Rows, features, stored elements (-1: dense), and for each problem: rows, iterations, support vectors, those at
+    their bound."""
+    import numpy as np
+
+    estimator, X, y = args[:3]
+    coefficients = np.abs(_dense(estimator.dual_coef_))
+    bound = coefficients.max(initial=0.0) * (1 - 1e-9)
+    iterations = [int(steps) for steps in np.ravel(estimator._num_iter)]
+    stored = int(X.nnz) if hasattr(X, "tocsr") else -1
+    classes = len(estimator._n_support) if estimator._impl in ("c_svc", "nu_svc") else 1
+    if classes < 2:
+        used = int((coefficients > 0).sum())
+        problems: Any = ((int(X.shape[0]), sum(iterations), used, int((coefficients >= bound).sum())),)
+        return (int(X.shape[0]), int(X.shape[1]), stored, problems)
+    rows = np.bincount(np.asarray(y).astype(int), minlength=classes)
+    ends = np.concatenate([[0], np.cumsum(estimator._n_support)])
+    problems, pair = [], 0
+    for i in range(classes):
+        for j in range(i + 1, classes):
+            parts = coefficients[j - 1, ends[i] : ends[i + 1]], coefficients[i, ends[j] : ends[j + 1]]
+            used = sum(int((part > 0).sum()) for part in parts)
+            at_bound = sum(int((part >= bound).sum()) for part in parts)
+            steps = iterations[pair] if pair < len(iterations) else 0
+            problems.append((int(rows[i] + rows[j]), steps, used, at_bound))
+            pair += 1
+    return (int(X.shape[0]), int(X.shape[1]), stored, tuple(problems))
+
+
+for _name in ("_dense_fit", "_sparse_fit"):
+    probe(f"sklearn.svm._base:BaseLibSVM.{_name}", "libsvm", _trained)

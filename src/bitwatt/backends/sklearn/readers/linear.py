@@ -1,0 +1,233 @@
+"""Linear models: what their solvers did, call by call.
+
+Sizes come first as (samples, features, stored elements or -1 where X is dense, bits), then what the algorithm needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bitwatt.backends.sklearn.probes import probe
+
+_LOSS = "sklearn.linear_model._linear_loss:LinearModelLoss"
+_DESCENT = "sklearn.linear_model._cd_fast"
+
+
+def _of(X: Any) -> tuple[int, int, int, int]:
+    stored = getattr(X, "nnz", -1)
+    return int(X.shape[0]), int(X.shape[1]), -1 if stored is None else int(stored), 8 * X.dtype.itemsize
+
+
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str) -> Any:
+    return args[place] if len(args) > place else kwargs.get(name)
+
+
+def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> tuple[Any, ...]:
+    """The loss, its classes (0 where it has one raw prediction), the weights, and whether predictions were known."""
+    loss = args[0].base_loss
+    X = _given(args, kwargs, 2, "X")
+    weighted = _given(args, kwargs, 4, "sample_weight") is not None
+    classes = int(loss.n_classes) if loss.is_multiclass else 0
+    power = getattr(loss.closs, "power", None)
+    kind = type(loss).__name__ + (f":{power}" if power is not None else "")
+    known = kwargs.get("raw_prediction") is not None
+    return *_of(X), kind, classes, int(weighted), int(known)
+
+
+def _counted_products(result: Any, tick: Callable[..., None]) -> Any:
+    gradient, product = result
+
+    def counted(s: Any) -> Any:
+        tick()
+        return product(s)
+
+    return gradient, counted
+
+
+for _name in ("loss", "gradient", "loss_gradient", "gradient_hessian"):
+    probe(f"{_LOSS}.{_name}", f"linear_{_name}", _loss)
+probe(f"{_LOSS}.gradient_hessian_product", "linear_hessian_product", _loss, handing=_counted_products)
+
+
+def _minimised(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    bounded = kwargs.get("bounds") is not None
+    return int(result.x.size), int(result.nit), int(result.nfev), int(bounded), str(kwargs.get("method"))
+
+
+probe("scipy.optimize:minimize", "linear_minimize", _minimised)
+
+
+def _descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Samples, features, bits, sweeps, and the coefficients that are not zero in the end."""
+    w: Any = kwargs.get("w", args[0] if args else None)
+    X: Any = kwargs.get("X", args[3] if len(args) > 3 else None)
+    return *_of(X), int(result[3]), int((w != 0).sum()), 1
+
+
+def _sparse_descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    w, y, data = kwargs["w"], kwargs["y"], kwargs["X_data"]
+    centred = int(bool((kwargs["X_mean"] != 0).any()))
+    weighted = int(kwargs.get("sample_weight") is not None)
+    sizes = (int(y.shape[0]), int(w.shape[0]), int(data.shape[0]), 8 * w.dtype.itemsize)
+    return *sizes, int(result[3]), int((w != 0).sum()), centred, weighted
+
+
+def _gram_descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    w, y = _given(args, kwargs, 0, "w"), _given(args, kwargs, 5, "y")
+    return int(y.shape[0]), int(w.shape[0]), -1, 8 * w.dtype.itemsize, int(result[3]), int((w != 0).sum()), 1
+
+
+def _task_descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    W, Y = kwargs["W"], kwargs["Y"]
+    stored = -1 if not kwargs.get("X_is_sparse") else int(kwargs["X_data"].shape[0])
+    sizes = (int(Y.shape[0]), int(W.shape[1]), stored, 8 * W.dtype.itemsize)
+    return *sizes, int(result[3]), int((W != 0).any(axis=0).sum()), int(W.shape[0])
+
+
+probe(f"{_DESCENT}:enet_coordinate_descent", "linear_descent", _descent)
+probe(f"{_DESCENT}:sparse_enet_coordinate_descent", "linear_sparse_descent", _sparse_descent)
+probe(f"{_DESCENT}:enet_coordinate_descent_gram", "linear_gram_descent", _gram_descent)
+probe(f"{_DESCENT}:enet_coordinate_descent_multi_task", "linear_task_descent", _task_descent)
+
+
+def _sag(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """The loss, classes, passes, whether it is SAGA, has a proximal step, an intercept, and knows the largest norm."""
+    X, y, loss = args[0], args[1], _given(args, kwargs, 3, "loss") or "log"
+    classes = int(y.max()) + 1 if loss == "multinomial" else 1
+    beta = _given(args, kwargs, 5, "beta") or 0.0
+    is_saga = bool(_given(args, kwargs, 13, "is_saga"))
+    knows = _given(args, kwargs, 11, "max_squared_sum") is not None
+    intercept = int(result[2]["coef"].shape[0] == X.shape[1] + 1)
+    passes = int(result[1])
+    return *_of(X), str(loss), classes, passes, int(is_saga), int(is_saga and beta > 0), intercept, int(knows)
+
+
+probe("sklearn.linear_model._sag:sag_solver", "linear_sag", _sag)
+
+
+def _operator(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    return int(args[0].shape[0]), int(args[0].shape[1])
+
+
+probe("scipy.sparse.linalg._interface:LinearOperator.matvec", "linear_matvec", _operator)
+probe("scipy.sparse.linalg._interface:LinearOperator.rmatvec", "linear_rmatvec", _operator)
+
+
+def _nonnegative(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    return int(args[0].shape[0]), int(args[0].shape[1]), int((result[0] > 0).sum())
+
+
+probe("scipy.optimize._nnls:nnls", "linear_nnls", _nonnegative)
+
+
+def _lars(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Samples, features, whether the Gram matrix was given, made or not used, bits, steps, active in the end."""
+    X: Any = kwargs.get("X")
+    Gram: Any = kwargs.get("Gram")
+    Xy = kwargs.get("Xy")
+    features = int(X.shape[1]) if X is not None else int(Gram.shape[0])
+    samples = int(X.shape[0]) if X is not None else int(kwargs.get("n_samples") or 0)
+    made = (Gram is True or (isinstance(Gram, str) and X is not None and samples > features)) + 0
+    given = int(hasattr(Gram, "shape"))
+    coefficients = result[2]
+    returned = len(result) > 3
+    steps = int(result[3]) if returned else int(coefficients.shape[-1]) - 1
+    bits = 8 * (X if X is not None else Gram).dtype.itemsize
+    return samples, features, given, made, int(Xy is not None), bits, steps, len(result[1])
+
+
+probe("sklearn.linear_model._least_angle:_lars_path_solver", "linear_lars", _lars)
+
+
+def _pursuit(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    return *_of(args[0]), len(result[1]), int(args[2 if len(args) > 2 else 0] is None)
+
+
+probe("sklearn.linear_model._omp:_cholesky_omp", "linear_pursuit", _pursuit)
+probe("sklearn.linear_model._omp:_gram_omp", "linear_gram_pursuit", _pursuit)
+
+
+def _relevance(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    return int(args[1].shape[0]), int(args[1].shape[1]), int(args[4].sum()), 8 * args[1].dtype.itemsize
+
+
+probe("sklearn.linear_model._bayes:ARDRegression._update_sigma", "linear_relevance", _relevance)
+probe("sklearn.linear_model._bayes:ARDRegression._update_sigma_woodbury", "linear_relevance_wide", _relevance)
+
+
+def _huber(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    return _of(args[1])
+
+
+probe("sklearn.linear_model._huber:_huber_loss_and_gradient", "linear_huber", _huber)
+
+
+def _descended(X: Any, y: Any, coef: Any, intercept: Any, loss: str, epsilon: float) -> int:
+    """Per thousand: how many samples still move the weights under the final model, as they do in late passes."""
+    raw = X @ coef + intercept
+    if loss in ("hinge", "squared_hinge", "perceptron"):
+        moving = y * raw <= (0.0 if loss == "perceptron" else 1.0)
+    elif loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
+        moving = abs(y - raw) > epsilon
+    elif loss == "modified_huber":
+        moving = y * raw < 1.0
+    else:
+        return 1000
+    return round(1000 * float(moving.mean()))
+
+
+def _loss_of(estimator: Any) -> str:
+    loss = str(getattr(estimator, "loss", "hinge"))
+    is_perceptron = loss == "perceptron" or (type(estimator).__name__ == "Perceptron")
+    return "perceptron" if is_perceptron else loss
+
+
+def _binary(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    estimator, place, X, y = args[:4]
+    signs = (y == estimator.classes_[place]) * 2.0 - 1.0
+    share = _descended(X, signs, result[0], result[1], _loss_of(estimator), getattr(estimator, "epsilon", 0.1))
+    return *_of(X), int(result[2]), share
+
+
+def _regressor(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    estimator, X, y = args[:3]
+    loss = str(args[4] if len(args) > 4 else kwargs.get("loss", estimator.loss))
+    share = _descended(X, y, estimator.coef_, estimator.intercept_, loss, getattr(estimator, "epsilon", 0.1))
+    return *_of(X), int(estimator.n_iter_), share
+
+
+def _one_class(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    estimator, X = args[:2]
+    moving = X @ estimator.coef_ - estimator.offset_ <= 0
+    return *_of(X), int(estimator.n_iter_), round(1000 * float(moving.mean()))
+
+
+_SGD = "sklearn.linear_model._stochastic_gradient"
+probe(f"{_SGD}:fit_binary", "linear_sgd", _binary)
+probe(f"{_SGD}:BaseSGDRegressor._fit_regressor", "linear_sgd", _regressor)
+probe(f"{_SGD}:SGDOneClassSVM._fit_one_class", "linear_sgd", _one_class)
+
+
+def _liblinear(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Elements that are not zero, the intercept, penalty, dual form, loss, and for each class its iterations and, per
+    thousand, the samples inside the margin in the end (1000 where all count)."""
+    import numpy as np  # here already, or nothing was fitted
+
+    X, y = args[0], args[1]
+    stored = int(X.nnz) if hasattr(X, "nnz") else int(np.count_nonzero(X))
+    loss = str(_given(args, kwargs, 13, "loss") or "logistic_regression")
+    penalty, dual = str(args[6]), bool(args[7])
+    coef, intercept, iterations = result
+    shares = [1000] * len(iterations)
+    if loss == "squared_hinge" and not dual and penalty == "l2":
+        positive = [y.max()] if len(coef) == 1 else np.unique(y)
+        raw = X @ coef.T + intercept
+        for place, label in enumerate(positive):
+            inside = ((y == label) * 2.0 - 1.0) * raw[:, place] < 1.0
+            shares[place] = round(1000 * float(inside.mean()))
+    runs = tuple(zip((int(n) for n in iterations.ravel()), shares, strict=False))
+    return int(X.shape[0]), int(X.shape[1]), stored, int(bool(args[3])), penalty, int(dual), loss, runs
+
+
+probe("sklearn.svm._base:_fit_liblinear", "linear_liblinear", _liblinear)

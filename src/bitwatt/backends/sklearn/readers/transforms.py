@@ -1,0 +1,147 @@
+"""Decompositions, preprocessing, text, mixtures, networks: what their attributes do not tell."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from typing import Any
+
+from bitwatt.backends.sklearn.facts import facts
+from bitwatt.backends.sklearn.probes import deaf, probe
+
+probe("scipy.stats._morestats:yeojohnson_llf", "likelihood")
+probe("scipy.stats._morestats:boxcox_llf", "likelihood")
+
+for _kind in ("_gaussian_mixture:GaussianMixture", "_bayesian_mixture:BayesianGaussianMixture"):
+    probe(f"sklearn.mixture.{_kind}._m_step", "maximisation")
+    probe(f"sklearn.mixture.{_kind}._initialize", "start")
+
+probe("sklearn.neural_network._multilayer_perceptron:BaseMultilayerPerceptron._loss_grad_lbfgs", "network_loss")
+
+probe("sklearn.metrics.pairwise:pairwise_distances_chunked", "nan_distances", lambda args, kwargs, result: (
+    int(args[0].shape[0]), int(args[1].shape[0])))  # fmt: skip
+
+
+def _tokens(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int, int]:
+    """Characters (-1 where documents came from a stream, a file or a user's own objects) and tokens counted."""
+    documents = args[1]
+    is_read = isinstance(documents, (list, tuple)) and all(type(one) is str for one in documents)
+    is_text = is_read and args[0].input == "content"
+    return sum(map(len, documents)) if is_text else -1, int(result[1].data.sum())
+
+
+probe("sklearn.feature_extraction.text:CountVectorizer._count_vocab", "tokens", _tokens)
+probe("sklearn.feature_extraction._hash:_hashing_transform", "hashes", lambda args, kwargs, result: (len(result[0]),))
+probe("sklearn.feature_selection._univariate_selection:f_oneway", "groups", lambda args, kwargs, result: (len(args),))
+probe(
+    "sklearn.feature_selection._univariate_selection:_chisquare", "groups", lambda args, kwargs, result: (len(args[0]),)
+)
+
+
+@facts("sklearn.decomposition._pca.PCA")
+def _solver(pca: Any) -> dict[str, Any]:
+    """What `svd_solver="auto"` came to."""
+    return {"solver": str(getattr(pca, "_fit_svd_solver", "full"))}
+
+
+probe("sklearn.decomposition._fastica:_gs_decorrelation", "deflation step")
+probe("sklearn.decomposition._dict_learning:_update_dict", "atoms")
+_NMF = "sklearn.decomposition._nmf"
+
+
+def _factored(X: Any, k: int) -> tuple[int, int, int, int, int]:
+    """Rows, columns, parts, stored elements (-1 where X is dense), bits."""
+    stored = int(X.nnz) if hasattr(X, "tocsr") else -1
+    return int(X.shape[0]), int(X.shape[1]), k, stored, 8 * X.dtype.itemsize
+
+
+def _loss(value: Any) -> float:
+    return float({"frobenius": 2, "kullback-leibler": 1, "itakura-saito": 0}.get(value, value))
+
+
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str) -> Any:
+    return args[place] if len(args) > place else kwargs.get(name)
+
+
+def _updated(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    return *_factored(args[0], int(args[1].shape[1])), _loss(_given(args, kwargs, 3, "beta_loss"))
+
+
+def _descended(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Sizes, then sweeps over each factor, and whether there were any over the second."""
+    return *_factored(args[0], int(args[1].shape[1])), int(result[2]), int(kwargs.get("update_H", True))
+
+
+def _multiplied(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Sizes and the loss, then updates of each factor, whether of the second too, and distances from X."""
+    taken, both = int(result[2]), int(_given(args, kwargs, 10, "update_H"))
+    looks = 1 + (taken // 10 if _given(args, kwargs, 5, "tol") else 0)
+    return *_updated(args, kwargs, result), taken, both, looks
+
+
+probe(f"{_NMF}:_fit_coordinate_descent", "factor descent", _descended)
+probe(f"{_NMF}:_fit_multiplicative_update", "factor updates", _multiplied)
+probe(f"{_NMF}:_multiplicative_update_w", "factor w", lambda args, kwargs, result: (
+    *_updated(args, kwargs, result), int(_given(args, kwargs, 9, "XHt") is not None)))  # fmt: skip
+probe(f"{_NMF}:_multiplicative_update_h", "factor h", _updated)
+probe(f"{_NMF}:_beta_divergence", "divergence", _updated)
+
+_LOOPS = ("dot", "finite", "row norms")
+deaf("sklearn.decomposition._nmf.NMF", "factor w", "factor h", "divergence", *_LOOPS)
+deaf("sklearn.decomposition._nmf.MiniBatchNMF", *_LOOPS)
+deaf("sklearn.decomposition._lda", *_LOOPS)
+deaf("sklearn.neural_network", *_LOOPS)
+deaf("sklearn.mixture", *_LOOPS)
+deaf("sklearn.naive_bayes", *_LOOPS)
+deaf("sklearn.preprocessing", *_LOOPS)
+
+_LDA = "sklearn.decomposition._lda"
+probe("sklearn.decomposition._kernel_pca:eigh", "scipy eigh", lambda args, kwargs, result: (
+    int(args[0].shape[0]), 8 * args[0].dtype.itemsize, "evr", False, int(result[1].shape[1])))  # fmt: skip
+probe("sklearn.decomposition._kernel_pca:eigsh", "eigsh", lambda args, kwargs, result: (
+    int(args[0].shape[0]), 8 * args[0].dtype.itemsize, -1, False))  # fmt: skip
+
+
+class _Steps:
+    """Documents go through their steps in a loop that calls one compiled function for each: this stands in its place
+    while topics are looked for, and counts them for the call of each thread."""
+
+    def __init__(self, functions: Any) -> None:
+        self.functions = functions
+        self.counters: dict[int, itertools.count[int]] = {}
+
+    def __getitem__(self, kind: str) -> Any:
+        function, tick = self.functions[kind], self.counters[threading.get_ident()].__next__
+
+        def stepped(last: Any, now: Any) -> Any:
+            tick()
+            return function(last, now)
+
+        return stepped
+
+
+def _count_steps(_: tuple[Any, ...]) -> _Steps:
+    module: Any = sys.modules[_LDA]
+    if not isinstance(module.cy_mean_change, _Steps):
+        module.cy_mean_change = _Steps(module.cy_mean_change)
+    steps: _Steps = module.cy_mean_change
+    steps.counters[threading.get_ident()] = itertools.count()
+    return steps
+
+
+def _topics(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """Documents, stored counts, whether statistics are made and topics drawn, steps of all documents, bits."""
+    X, steps = args[0], kwargs["before"]
+    module: Any = sys.modules[_LDA]
+    taken = next(steps.counters.pop(threading.get_ident()))
+    if not steps.counters and module.cy_mean_change is steps:
+        module.cy_mean_change = steps.functions
+    words = int(X.nnz) if hasattr(X, "tocsr") else int((X != 0).sum())
+    return int(X.shape[0]), words, int(bool(args[5])), int(args[6] is not None), taken, 8 * X.dtype.itemsize
+
+
+probe(f"{_LDA}:_update_doc_distribution", "topics", _topics, before=_count_steps)
+
+for _name in ("minimize", "minimize_scalar"):
+    probe(f"sklearn.calibration:{_name}", "calibration", lambda args, kwargs, result: (int(result.nfev),))

@@ -1,0 +1,118 @@
+"""Boosting: gradients and losses by sample, and splits found in histograms of gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: Operations of scikit-learn's losses on one sample: gradient, gradient and hessian, and the mean of the loss over
+#: weighted samples (3 of them). Exponentials are 20, logarithms 22; multinomial ones depend on the classes.
+_LOSSES = {
+    "squared_error": (1, 1, 6), "absolute_error": (0, 0, 4), "quantile": (0.3, 0.3, 5.3), "huber": (1, 1, 6.4),
+    "poisson": (21, 21, 25), "gamma": (22, 22, 25), "exponential": (24, 25, 27), "log_loss": (25, 27, 48),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What one sample costs."""
+
+    gradient: float
+    both: float
+    mean: float
+
+
+def loss(name: str, classes: int = 2) -> Loss:
+    """For more than two classes: exponentials of all, less the largest, their sum, and shares."""
+    if name == "log_loss" and classes > 2:
+        return Loss(23 * classes - 18, 25 * classes - 18, 22 * classes + 8)
+    return Loss(*_LOSSES.get(name, (1, 1, 6)))
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """Trees grown on binned values, summed over all of them.
+
+    `searched` nodes were looked at for a split; in all features together `walked` bins were passed and `judged` ones
+    left enough samples on both sides. `built` are the samples that were added into histograms, `subtracted` the nodes
+    whose histogram is their parent's less their sibling's.
+    """
+
+    searched: float
+    walked: float
+    judged: float
+    built: float
+    subtracted: float
+
+
+def histogram_splits(found: Histograms, features: int, share: float, constant: bool, bins: int) -> float:
+    """Float64 operations of all histograms and searches; `share` of the features is looked at.
+
+    A sample adds its gradient, and its hessian unless that is constant, for each feature; a subtraction takes two
+    operations for each bin there is room for. A search adds to both sums at each bin (2); where a bin leaves enough
+    samples on both sides, it subtracts them from the totals (2) and judges it by the values (3 operations each) and
+    losses (2 each) of both. The best bin of each feature gets its sums and values again (8).
+    """
+    total = found.built * features * (1 if constant else 2) + found.subtracted * features * bins * 2
+    return total + share * (2 * found.walked + 12 * found.judged + 8 * features * found.searched)
+
+
+def binning(features: int, bins: float, most: int) -> float:
+    """Thresholds of all features by quantiles: 15 operations for each and 152 around them; by the middle between
+    distinct values, 3 for each, where there are no more of them than bins."""
+    each = bins / max(features, 1)
+    return features * (15 * each + 152 if each > 0.95 * most else 3 * each + 81)
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Trees of other libraries, summed: nodes `searched`; bins `walked` through and `judged` there, in units of all
+    bins of one feature; samples `built` into histograms in units of all samples; histograms `subtracted`; samples of
+    searched nodes that leave enough on both sides (`passed`), in units of all samples."""
+
+    searched: float
+    walked: float
+    judged: float
+    built: float
+    subtracted: float
+    passed: float
+
+
+def xgboost_histograms(found: Binned, rows: float, features: float, bins: float, limited: bool) -> tuple[float, float]:
+    """(float64, float32) operations of XGBoost's `hist`.
+
+    A sample adds gradient and hessian for each feature, a subtraction two sums for each bin. The walk goes through all
+    bins with two sums; a bin with enough hessian on both sides subtracts them from the totals (2) and takes, for each
+    side, the gradient beyond alpha (twice), hessian plus lambda, the weight, a square and a division (6); gains are
+    added and compared in float32 (4). With a limit of steps (`max_delta_step`) gains follow from weights in float32.
+    """
+    double = 2 * features * (rows * found.built + bins * found.subtracted) + 2 * bins * features * found.searched
+    judged = bins * found.judged
+    return double + judged * (6 if limited else 14), judged * (10 if limited else 4)
+
+
+def xgboost_exact(found: Binned, rows: float, features: float) -> tuple[float, float]:
+    """(float64, float32) operations of XGBoost's `exact`: every sample of a searched node is a position in each
+    feature, with the two sums and the 14 operations of a histogram's bin; the middle of two values is 2 more in
+    float32."""
+    positions = rows * features * found.passed
+    return 16 * positions, 6 * positions
+
+
+def lightgbm_histograms(found: Binned, rows: float, features: float, bins: float) -> float:
+    """Float64 operations of LightGBM: a sample adds two sums for each feature; for each bin of a split node three
+    passes of two sums (merging, fixing the most frequent bin, subtracting). The walk adds two sums and rounds a count
+    (2); a judged bin subtracts them from the totals (2) and takes two gains of 3 and their sum."""
+    double = 2 * features * rows * found.built + 6 * features * bins * found.subtracted
+    return double + bins * (4 * found.walked + 9 * found.judged)
+
+
+def catboost_trees(trees: int, depth: int, features: float, borders: float, rows: float, groups: int) -> float:
+    """Float64 operations of CatBoost's symmetric trees: a level of 2^d leaves scores every border of every feature with
+    31.5 operations a leaf (the cosine score of both sides), 140 more for each border and tree, 250 once; a sample adds
+    to its bins on every level. The numbers are measured."""
+    candidates = features * borders
+    return (
+        trees * candidates * (31.5 * 2.0**depth * groups + 140)
+        + 250 * candidates
+        + 1.2 * trees * rows * features * depth
+    )

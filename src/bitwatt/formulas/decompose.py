@@ -1,0 +1,111 @@
+"""Truncated decompositions: Halko's randomised range finder, ARPACK's Lanczos steps, and what follows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from bitwatt.dtypes import Precision
+from bitwatt.formulas.arrays import sparse_dense
+from bitwatt.formulas.lapack import gemv, qr, svd
+from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic, gemm
+from bitwatt.records import TensorSpec, Work
+
+Probes = tuple[tuple[Any, ...], ...]
+#: A normal number by the polar method: a logarithm, a root, and rejection of one in five.
+NORMAL = 24
+
+
+def seen(probes: Probes, name: str) -> Iterator[tuple[Any, ...]]:
+    """(*sizes, times) of each kind of call; calls whose sizes could not be read are left out."""
+    return (tuple(rest) for found, *rest in probes if found == name and rest[:1] != ["unknown"])
+
+
+def times_seen(probes: Probes, name: str) -> int:
+    return sum(found[-1] for found in probes if found[0] == name)
+
+
+def of_bits(bits: int) -> Precision:
+    return SINGLE if bits == 32 else DOUBLE
+
+
+def product(m: int, k: int, n: int, precision: Precision, stored: int = -1) -> Work:
+    """A dense product, or one with a sparse factor of so many stored elements."""
+    if stored < 0:
+        return gemm(m, k, n, precision)
+    return sparse_dense(TensorSpec((m, k), precision.name, stored), n, precision)
+
+
+def tall_lu(m: int, n: int, precision: Precision) -> Work:
+    """Gaussian elimination of a tall matrix: mn² - n³/3, an eighth more for blocks that are computed whole."""
+    m, n = max(m, n), min(m, n)
+    return arithmetic(1.12 * m * n**2 - n**3 / 3, precision)
+
+
+def random_range(
+    m: int, n: int, size: int, iterations: int, precision: Precision, stored: int = -1, normaliser: str = "auto"
+) -> Work:
+    """Normal numbers, then `iterations` times a product with A and one with Aᵀ, each normalised by LU (from three
+    iterations on, unless asked otherwise), a last product, and its QR."""
+    kind = ("none" if iterations <= 2 else "LU") if normaliser == "auto" else normaliser
+    there, back = product(m, n, size, precision, stored), product(n, m, size, precision, stored)
+    if kind == "LU":
+        there_again, back_again = tall_lu(m, size, precision), tall_lu(n, size, precision)
+    elif kind == "QR":
+        there_again, back_again = qr(m, size, precision), qr(n, size, precision)
+    else:
+        there_again = back_again = Work()
+    work = arithmetic(NORMAL * n * size, DOUBLE, random=n * size)
+    work += (there + there_again + back + back_again) * iterations
+    return work + there + qr(m, size, precision)
+
+
+def randomised_svd(
+    m: int, n: int, size: int, iterations: int, precision: Precision, stored: int = -1, normaliser: str = "auto"
+) -> Work:
+    """The range, B = Qᵀ·A, its singular value decomposition, Q·U, and the signs of both factors."""
+    work = random_range(m, n, size, iterations, precision, stored, normaliser)
+    work += product(n, m, size, precision, stored) + svd(size, n, precision) + gemm(m, size, size, precision)
+    return work + arithmetic((m + n) * size, precision)
+
+
+def randomised(probes: Probes, normaliser: str = "auto") -> Work:
+    """Every randomised decomposition of a call."""
+    work = Work()
+    for m, n, size, iterations, bits, stored, times in seen(probes, "random range"):
+        work += randomised_svd(m, n, size, iterations, of_bits(bits), stored, normaliser) * times
+    return work
+
+
+def lanczos_step(n: int, k: int, ncv: int, precision: Precision) -> Work:
+    """A step of ARPACK's implicitly restarted Lanczos process without its product: the new vector made orthogonal to
+    those before it, half of `ncv` + k on average, twice (8n each). Where the basis does not fill the space, a restart
+    after every ncv - kept steps rotates what is kept (2n·ncv each; ARPACK keeps k and about a quarter of the rest) and
+    the small matrix (6·ncv² a step)."""
+    if ncv >= n:
+        return arithmetic(n * (4 * ncv + 8) + 3 * ncv**2, precision)
+    kept = k + (ncv - k) / 4
+    return arithmetic(n * (4 * (ncv + k) + 8 + 2 * ncv * kept / (ncv - kept)) + 6 * ncv**2, precision)
+
+
+def lanczos_vectors(n: int, k: int, ncv: int, precision: Precision) -> Work:
+    """The small eigenproblem, and the wanted vectors from the basis."""
+    return arithmetic(8.5 * ncv**3 + 2 * n * ncv * (1.6 * k + 1.5), precision)
+
+
+def lanczos(probes: Probes, m: int, n: int, precision: Precision, stored: int, *, centred: bool = False) -> Work:
+    """`svds` by ARPACK: for each step a product with A and one with Aᵀ and the Lanczos step; in the end the wanted
+    vectors, A times them, and the decomposition of that. Centring a sparse matrix as it is multiplied takes 4(m + n)
+    more for each step."""
+    steps, vectors = Work(), Work()
+    for size, k, ncv, _mode, _bits, times in seen(probes, "arpack step"):
+        if stored < 0:
+            one = gemv(m, n, precision) + gemv(n, m, precision, columns=True)
+        else:
+            one = arithmetic(4 * stored, precision)
+        if centred:
+            one += arithmetic(4 * (m + n), precision)
+        steps += (one + lanczos_step(size, k, ncv, precision)) * (times - 1)  # the last call only finds the end
+        vectors = lanczos_vectors(size, k, ncv, precision) + product(m, n, k, precision, stored)
+        vectors += svd(max(m, n), k, precision) + gemm(size, k, k, precision) + arithmetic((m + n) * k, precision)
+    return steps + vectors

@@ -1,0 +1,232 @@
+"""Distances and kernels between rows, as scikit-learn executes them: by matrix products, by trees, one by one.
+
+Sizes: n queries, m points, f features. Counted with the valgrind tool against sklearn.metrics.pairwise, the reductions
+of sklearn.metrics._pairwise_distances_reduction, and kd- and ball trees.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from bitwatt.dtypes import Precision
+from bitwatt.formulas.lapack import gemv, syrk
+from bitwatt.formulas.vector import DOUBLE, EXP, SINGLE, TANH, arithmetic, function, gemm
+from bitwatt.records import Work
+
+#: One power by the C library; raising zero costs nothing. numpy's own runs on whole registers: 61.
+POWER, POWERS = 63, (61, 27)
+#: log2 of a length, once for each list that is sorted.
+SORTING = 27
+#: Operations on one pair of values: their difference, what becomes of it, and its sum.
+_METRIC = {"sqeuclidean": 3, "euclidean": 3, "manhattan": 2, "cityblock": 2, "l1": 2, "chebyshev": 1, "infinity": 1,
+           "canberra": 4, "braycurtis": 4, "cosine": 6, "hamming": 1, "correlation": 8, "seuclidean": 4,
+           "haversine": 30, "mahalanobis": 3, "jensenshannon": 75}  # fmt: skip
+
+
+def of_bits(bits: int) -> Precision:
+    return SINGLE if bits == 32 else DOUBLE
+
+
+def per_pair(metric: str, f: int, p: float = 2.0) -> float:
+    """Operations of one distance between rows of f features, without a last root."""
+    name = metric.lower().removesuffix("distance")
+    if name == "minkowski" and p not in (1.0, 2.0):
+        return f * (2.0 + POWER)
+    return f * float(_METRIC.get({1.0: "manhattan"}.get(p, "euclidean") if name == "minkowski" else name, 3))
+
+
+def has_root(metric: str) -> bool:
+    return "euclidean" in metric.lower() and not metric.lower().startswith("sq")
+
+
+def product(m: int, k: int, n: int, precision: Precision, *, same: bool = False) -> Work:
+    """X·Yᵀ; with itself OpenBLAS computes half."""
+    if n == 1 or m == 1:
+        return gemv(max(m, n), k, precision)
+    return syrk(m, k, precision) if same else gemm(m, k, n, precision)
+
+
+def sparse_product(stored: int, n: int, precision: Precision) -> Work:
+    """A sparse matrix times n columns: each stored element meets each column."""
+    return arithmetic(2 * stored * n, precision)
+
+
+def row_norms(n: int, f: int, precision: Precision, *, stored: int = -1, squared: bool = True) -> Work:
+    """xᵀx of each row: 2 per element (a register of partial sums is added up at the end of each row), and a root."""
+    elements = n * (2 * f + (13 if precision.bits == 32 else 3 + 2 * (f % 2))) if stored < 0 else 2 * stored
+    return arithmetic(elements, precision, sqrt=0 if squared else n)
+
+
+def euclidean(n: int, m: int, f: int, bits: int, *, squared: bool, same: bool) -> Work:
+    """What |x|² - 2xᵀy + |y|² takes beyond the product and the norms: 3 for each pair, in double, and the root in the
+    precision of the data. Single precision goes block by block, and takes only half of the blocks of X with itself."""
+    share = 1.0
+    if bits == 32 and same:
+        limit = max((2 * n * f + n * m) / 10, 10 * 2**17)
+        blocks = math.ceil(n / max(int((-2 * f + math.sqrt(4 * f * f + 4 * limit)) / 2), 1))
+        share = (blocks + 1) / (2 * blocks)
+    return arithmetic(3 * n * m * share, DOUBLE) + arithmetic(0, of_bits(bits), sqrt=0 if squared else n * m)
+
+
+def reduction(
+    n: int, f: int, m: int, *, metric: str, p: float, found: int, wanted: bool, bits: int, lists: int
+) -> Work:
+    """Distances of which only the nearest are kept. Euclidean: norms by dot products, -2xᵀy by blocks of 256 rows, two
+    additions for each pair; always in double. Others one by one, the difference in the precision of the data. The
+    distances that are wanted get their root; lists of more than one are sorted."""
+    data = of_bits(bits)
+    roots = arithmetic(0, data, sqrt=found if wanted and has_root(metric) else 0)
+    sorting = arithmetic(SORTING * lists, DOUBLE)
+    if "euclidean" in metric or (metric == "minkowski" and p == 2.0):
+        norms = (n + m) * (2 * f + (16 if f >= 16 else 0))
+        odd = 4 * m if n % 2 else 0  # the last of an odd number of rows goes through a kernel of its own
+        return gemm(n, f, m, DOUBLE) + arithmetic(2 * n * m + norms + odd, DOUBLE) + roots + sorting
+    each = per_pair(metric, f, p)
+    first = n * m * f if bits == 32 else 0
+    powers = POWER * found if wanted and metric == "minkowski" and p not in (1.0, 2.0) else 0
+    return arithmetic(n * m * each - first + powers, DOUBLE) + arithmetic(first, data) + roots + sorting
+
+
+def one_by_one(n: int, m: int, f: int, metric: str, p: float = 2.0) -> Work:
+    """scipy's cdist: each pair on its own, in double."""
+    roots = n * m if has_root(metric) or (metric == "minkowski" and p == 2.0) else 0
+    return arithmetic(n * m * per_pair(metric, f, p), DOUBLE, sqrt=roots)
+
+
+def kernel(name: str, n: int, m: int, bits: int, degree: float = 3.0, f: int = 0, vanished: int = 0) -> Work:
+    """What a kernel does to each product or distance: exp(-gamma·d), (gamma·d + c)^degree, tanh(gamma·d + c). Groups of
+    exponentials in double that all vanish (sixteenths) are left out."""
+    pairs, precision = n * m, of_bits(bits)
+    if name in ("rbf", "laplacian"):
+        left_out = vanished / 16 if bits == 64 else 0
+        return arithmetic(pairs, precision) + function(EXP, pairs * (1 - left_out), precision)
+    if name == "sigmoid":
+        return arithmetic(2 * pairs, precision) + function(TANH, pairs, precision)
+    if name == "polynomial":
+        power = arithmetic(pairs * (degree == 2), precision)
+        if degree not in (1, 2):  # single precision is raised in double
+            power = arithmetic(pairs * POWERS[bits == 32], DOUBLE)
+        return arithmetic(2 * pairs, precision) + power
+    if name in ("chi2", "additive_chi2"):
+        each = 5 * f if name == "additive_chi2" else 1
+        return arithmetic(pairs * each, precision) + (function(EXP, pairs, precision) if name == "chi2" else Work())
+    raise ValueError(f"unknown kernel {name}")
+
+
+def levels_of(nodes: int) -> int:
+    return max(int(math.log2(nodes + 1)), 1)
+
+
+def _beyond(visited: list[float], n: int, f: int) -> list[float]:
+    """In how many features a query lies beyond a node's box, by level. Of the features that were split, half, where all
+    of the nodes are visited, less where the near ones are; of the others 2 of n + 1 points."""
+    found = []
+    for level, count in enumerate(visited):
+        halvings = math.log2(max(min(count, 2.0**level), 1.0))
+        split = halvings / 2 if halvings <= f else f * (1 - 2 ** (-halvings / f))
+        found.append(split + max(f - halvings, 0) * 2 / (n / 2.0**level + 1))
+    return found
+
+
+def _spread(total: float, levels: int) -> list[float]:
+    """So many visits of nodes, over the levels of the tree: an equal number at each, as far as it has nodes."""
+    visited, left = [], total
+    for level in range(levels):
+        visited.append(min(2.0**level, left / (levels - level)))
+        left -= visited[-1]
+    return visited
+
+
+def tree_built(kind: str, metric: str, n: int, f: int, nodes: int) -> Work:
+    """Every level looks at all points. kd-tree: the spread of each feature (f) where it splits, and the radius of each
+    node, f powers (half of the box, squared) and a root. Ball tree: the centre (f additions a point), the distance of
+    each point to it, and the spread."""
+    levels = levels_of(nodes)
+    inner = nodes // 2
+    if kind == "KDTree":
+        return arithmetic(nodes * (f * (3 + box_power(metric)) + box_power(metric)) + inner * f, DOUBLE)
+    points = n * levels
+    return arithmetic(points * (f + per_pair(metric, f)) + nodes * (f + 1) + inner * f, DOUBLE)
+
+
+def tree_query(
+    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, splits: int, neighbours: int
+) -> Work:
+    """The distances it computed, and for every node it looked at (the root and both children of each that it split) how
+    far its box is: 7 for each feature, and a power where the query lies beyond it. A ball is one distance and its root,
+    less the radius, squared again. Lists are sorted, roots taken at the end."""
+    looked = queries + 2 * splits
+    roots = neighbours if has_root(metric) else 0
+    sorting = SORTING * queries if neighbours > queries else 0
+    work = arithmetic(computed * per_pair(metric, f) + sorting, DOUBLE, sqrt=roots)
+    if kind != "KDTree":
+        return work + arithmetic(looked * (3 if has_root(metric) else 1), DOUBLE)
+    visited = _spread(looked / max(queries, 1), levels_of(nodes))
+    beyond = sum(v * b for v, b in zip(visited, _beyond(visited, n, f), strict=True)) / sum(visited)
+    return replace(work + arithmetic(looked * (7 * f + box_power(metric) * beyond), DOUBLE), estimated=True)
+
+
+def tree_radius(
+    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, found: int, wanted: bool
+) -> Work:
+    """As `tree_query`; a node's nearest and farthest point are both taken, which is a power for each feature more. The
+    tree does not tell how many nodes it looked at: taken from the share of points it came to, level by level."""
+    roots = found if wanted and has_root(metric) else 0
+    share = max(computed, found) / max(n * queries, 1)
+    looked = [1.0] if found >= n * queries else _nodes_looked_at(nodes, share)  # all of the tree lies within the radius
+    if kind != "KDTree":
+        return arithmetic(computed * per_pair(metric, f) + 3 * sum(looked) * queries, DOUBLE, sqrt=roots)
+    work = arithmetic(computed * per_pair(metric, f), DOUBLE, sqrt=roots)
+    return replace(work + _boxes(looked, n, f, box_power(metric)) * queries, estimated=True)
+
+
+def _nodes_looked_at(nodes: int, share: float) -> list[float]:
+    """By level and query: both children of each node that was opened."""
+    levels = levels_of(nodes)
+    share = min(max(share, 0.0), 1.0)
+    opened = [max(2.0**level * share ** (level / max(levels - 1, 1)), 1.0) for level in range(levels)]
+    return [1.0, *(2 * opened[level] for level in range(levels - 1))]
+
+
+def box_power(metric: str) -> int:
+    """A power for each coordinate of a box's distance; the largest coordinate (Chebyshev) needs none."""
+    return 0 if metric.lower().startswith("chebyshev") else POWER
+
+
+def _boxes(looked: list[float], n: int, f: int, power: int = POWER) -> Work:
+    total = 0.0
+    for count, beyond in zip(looked, _beyond(looked, n, f), strict=True):
+        total += count * (f * (8 + power) + power * (beyond + 1 + min(beyond, 1)))
+    return arithmetic(total, DOUBLE)
+
+
+#: Operations of the C library's functions on one number.
+_EXP, _LOG, _COS = 16, 17, 30
+_LOG_ADD = 2 * _EXP + _LOG + 4
+_LOG_KERNEL = {"gaussian": 4, "exponential": 1, "tophat": 0, "epanechnikov": 4 + _LOG, "linear": 2 + _LOG,
+               "cosine": 3 + _COS + _LOG}  # fmt: skip
+
+#: The share of points within the bandwidth of a kernel that ends there: what it is good for is a small one.
+_WITHIN = 1 / 8
+
+
+def tree_density(kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, kernel: str) -> Work:
+    """For each point a distance, the logarithm of the kernel, and log(exp a + exp b); for each node the nearest and
+    farthest point, their kernels, and seven such sums and differences to keep the bounds. Kernels that end at the
+    bandwidth do this only within it."""
+    within = 1.0 if kernel in ("gaussian", "exponential") else _WITHIN
+    each = per_pair(metric, f) + 1 + within * (_LOG_KERNEL.get(kernel, 4) + _LOG_ADD)
+    looked = _nodes_looked_at(nodes, computed / max(n * queries, 1))
+    bounds = within * sum(looked) * (2 * _LOG_KERNEL.get(kernel, 4) + 2 * _LOG + 7 * _LOG_ADD)
+    boxes = _boxes(looked, n, f) if kind == "KDTree" else arithmetic(3 * sum(looked), DOUBLE)
+    work = arithmetic(computed * each, DOUBLE) + (arithmetic(bounds, DOUBLE) + boxes) * queries
+    return replace(work, estimated=True)
+
+
+def neighbourhood_loss(n: int, f: int, components: int, bits: int) -> Work:
+    """Neighbourhood components analysis, one evaluation beyond its distances: X·Aᵀ, the softmax of all distances (an
+    exponential and 3), eight operations on each pair, and the gradient (EᵀW)·X."""
+    pairs, precision = n * n, of_bits(bits)
+    products = gemm(n, f, components, precision) + gemm(components, n, n, precision) + gemm(components, n, f, precision)
+    return products + arithmetic(10 * pairs, precision) + function(EXP, pairs, precision)

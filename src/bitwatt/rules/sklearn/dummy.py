@@ -1,0 +1,48 @@
+"""sklearn.dummy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatt.formulas.arrays import floats
+from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import free, rule
+from bitwatt.rules.sklearn._linear import classes_of
+
+_CLASSIFIER, _REGRESSOR = "sklearn.dummy.DummyClassifier", "sklearn.dummy.DummyRegressor"
+
+free(
+    f"{_CLASSIFIER}.predict",
+    f"{_CLASSIFIER}.predict_proba",
+    f"{_REGRESSOR}.predict",
+    reason="repeats a constant, or draws from the classes",
+)
+
+
+@rule(f"{_CLASSIFIER}.fit", family="dummy")
+def classifier_fit(classes_: Any = None, sample_weight: Any = None, y: Any = None, **_: Any) -> Work:
+    """Counts of the classes divided by the number of samples; weights are summed up by class. Finding the classes takes
+    27 operations of bookkeeping."""
+    weighted = sample_weight.numel if isinstance(sample_weight, TensorSpec) else 0
+    return arithmetic(27 + classes_of(classes_) + 2 * weighted, DOUBLE)
+
+
+@rule(f"{_CLASSIFIER}.predict_log_proba", family="dummy")
+def classifier_log(X: TensorSpec, classes_: Any = None, **_: Any) -> Work:
+    """Logarithms of the constant probabilities of each sample."""
+    return function(LOG, X.shape[0] * classes_of(classes_), DOUBLE)
+
+
+@rule(f"{_CLASSIFIER}.score", f"{_REGRESSOR}.score", family="dummy")
+def dummy_score(**_: Any) -> Work:
+    """The parent's score is counted."""
+    return Work()
+
+
+@rule(f"{_REGRESSOR}.fit", family="dummy")
+def regressor_fit(y: Any = None, strategy: str = "mean", **_: Any) -> Work:
+    """The check of the target, and its mean; medians and quantiles compare."""
+    if not isinstance(y, TensorSpec):
+        return Work()
+    return arithmetic(y.numel * (2 if strategy == "mean" else 1) + 2, floats(y))

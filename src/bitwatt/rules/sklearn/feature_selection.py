@@ -1,0 +1,142 @@
+"""sklearn.feature_selection."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from bitwatt.formulas.arrays import (
+    DIGAMMA,
+    checked,
+    column_means,
+    column_sums,
+    column_variances,
+    floats,
+    sparse_mean_variance,
+    stored,
+)
+from bitwatt.formulas.inside import Probes, inside
+from bitwatt.formulas.lapack import gemv
+from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import free, rule
+from bitwatt.rules.sklearn.preprocessing_encoders import length
+
+_NAME = "sklearn.feature_selection."
+_FILTERS = ("SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe", "GenericUnivariateSelect")
+_WRAPPERS = ("RFE", "RFECV", "SelectFromModel", "SequentialFeatureSelector")
+
+free(
+    f"{_NAME}RFE.fit", f"{_NAME}RFECV.fit", f"{_NAME}SelectFromModel.fit", f"{_NAME}SelectFromModel.partial_fit",
+    f"{_NAME}SequentialFeatureSelector.fit",
+    *(f"{_NAME}{kind}.{method}" for kind in ("RFE", "RFECV") for method in (
+        "predict", "predict_proba", "predict_log_proba", "decision_function", "score")),
+    reason="fits and asks its estimator, which is counted; ranking compares",
+)  # fmt: skip
+
+
+def _classes(y: Any) -> int:
+    return len(set(y)) if isinstance(y, tuple) else 0
+
+
+def beta_tail(groups: int, features: int) -> Work:
+    """The tail of an F distribution by continued fractions or series of the incomplete beta function: some 650
+    operations between two groups, 900 between many; between three it is a power (52)."""
+    return arithmetic({2: 650, 3: 52}.get(groups, 900) * features, DOUBLE)
+
+
+def gamma_tail(groups: int, features: int) -> Work:
+    """The tail of a chi-squared distribution. With one degree of freedom values near 1 take a series of 15,700
+    operations, others some 200: 4,000 on average where features and classes are independent."""
+    return arithmetic({2: 4000, 3: 120}.get(groups, 230) * features, DOUBLE)
+
+
+def _variance_between(X: TensorSpec, groups: int) -> Work:
+    """f_classif: two more checks, squares, and sums of values and squares for each class, then 12 for each column."""
+    p, (rows, columns) = floats(X), X.shape
+    if X.nnz is not None:
+        sums = arithmetic((1 + 2 * 2) * stored(X), p)
+    else:
+        each = -(-rows // max(groups, 1))
+        sums = Work.of(p, mul=X.numel) + column_sums(each, columns, p) * (2 * groups)
+    return checked(X) * 2 + sums + arithmetic((12 + 6 * groups) * columns, p) + beta_tail(groups, columns)
+
+
+def _regression(X: TensorSpec, y: Any, tail: bool) -> Work:
+    """r_regression: in double another check, the mean and norm of each column, and a product with the target."""
+    rows, columns = X.shape
+    kept = stored(X)
+    check = Work.of(DOUBLE, add=kept) + arithmetic(6 * length(y), DOUBLE)
+    if X.nnz is not None:
+        moments = arithmetic(5 * kept, DOUBLE) + arithmetic(2 * kept, DOUBLE)
+    else:
+        moments = column_means(rows, columns, DOUBLE) + arithmetic(2 * kept, DOUBLE)
+        moments += gemv(columns, rows, DOUBLE, columns=True)
+    return check + moments + arithmetic(8 * columns, DOUBLE) + (beta_tail(2, columns) if tail else Work())
+
+
+def _chi2(X: TensorSpec, groups: int) -> Work:
+    """chi2: another check, sums of each class (a product with sparse labels), of all, and 4 for each class and column;
+    labels are counted as their own."""
+    p, columns = floats(X), X.shape[1]
+    kept = stored(X)
+    dense_labels = groups == 2  # two classes are one column, made dense and doubled
+    observed = arithmetic((4 if dense_labels else 2) * kept, DOUBLE)
+    totals = column_sums(X.shape[0], columns, p) if X.nnz is None else arithmetic(2 * kept, p)
+    work = checked(X) + observed + totals + arithmetic(6 * groups * columns, DOUBLE) + gamma_tail(groups, columns)
+    return replace(work, estimated=groups == 2)
+
+
+def _mutual_information(X: TensorSpec, probes: Probes) -> Work:
+    """The trees that were built and searched here; columns scaled by their deviation (10 an element) and stirred by a
+    little noise (normal numbers: 24), and three digammas for each element."""
+    return inside(probes) + arithmetic((10 + 24 + 4 + 3 * DIGAMMA) * X.numel, DOUBLE)
+
+
+@rule(*(f"{_NAME}{kind}.fit" for kind in _FILTERS), family="selection")
+def univariate(
+    X: TensorSpec, y: Any = None, score_func: str = "<f_classif>", probes: tuple[Any, ...] = (), **_: Any
+) -> Work:
+    """The finiteness check and a test of each column: f_classif (variance between classes), f_regression and
+    r_regression (correlation with the target), chi2. Mutual information counts neighbours: its searches with
+    NearestNeighbors are counted as themselves, those in trees of one column here."""
+    groups = next((found[1] for found in probes if found[0] == "groups"), 0) or _classes(y) or 2
+    floating = validated(y) if isinstance(y, TensorSpec) else Work()
+    start = checked(X) + floating
+    if score_func == "<f_classif>":
+        return start + _variance_between(X, groups)
+    if score_func in ("<f_regression>", "<r_regression>"):
+        return start + _regression(X, y, tail=score_func == "<f_regression>")
+    if score_func == "<chi2>":
+        return start + _chi2(X, groups)
+    if score_func in ("<mutual_info_classif>", "<mutual_info_regression>"):
+        return _mutual_information(X, probes)
+    raise ValueError(f"what {score_func} computes cannot be seen")
+
+
+@rule(*(f"{_NAME}{kind}.transform" for kind in (*_FILTERS, *_WRAPPERS)), family="selection")
+def select(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check; columns are picked by a mask."""
+    return validated(X)
+
+
+_SELECTORS = (*_FILTERS, *_WRAPPERS, "VarianceThreshold")
+
+
+@rule(*(f"{_NAME}{kind}.inverse_transform" for kind in _SELECTORS), family="selection")
+def select_back(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check; columns are put back by a mask."""
+    return validated(X) if X.nnz is None else Work()
+
+
+free(f"{_NAME}VarianceThreshold.transform", reason="picks columns by a mask, without a check: no arithmetic")
+
+
+@rule(f"{_NAME}VarianceThreshold.fit", family="selection")
+def variance_fit(X: TensorSpec, threshold: float = 0.0, **_: Any) -> Work:
+    """In double: the finiteness check, the variance of each column, and with a threshold of 0 its range."""
+    check = Work.of(DOUBLE, add=stored(X))
+    if X.nnz is not None:
+        return check + sparse_mean_variance(X)
+    ranges = Work.of(DOUBLE, compare=4 * X.numel, add=X.shape[1]) if not threshold else Work()
+    return check + column_variances(X.shape[0], X.shape[1], DOUBLE) + ranges

@@ -1,0 +1,82 @@
+"""sklearn.kernel_approximation."""
+
+from dataclasses import replace
+from typing import Any
+
+from bitwatt.formulas.arrays import floats
+from bitwatt.formulas.fft import pocket_fft
+from bitwatt.formulas.inside import Probes, inside
+from bitwatt.formulas.lapack import svd
+from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function, gemm
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import rule
+
+_HERE = "sklearn.kernel_approximation"
+#: Operations of numpy's cosine, where arguments are some multiples of pi; of a uniform and of a normal random number
+#: with their scaling; of a tangent.
+_COS, _UNIFORM, _NORMAL, _TAN = (36, 29), 4, 25, 22
+
+
+@rule(f"{_HERE}.Nystroem.fit", family="kernel")
+def nystroem_fit(X: TensorSpec, components_: TensorSpec, kernel: Any = "rbf", probes: Probes = (), **_: Any) -> Work:
+    """The kernel of q rows with themselves, its singular value decomposition (in double, by numpy), U/√S times V.
+    Kernels of products have few values that are not zero: their decomposition falls apart, by how much is not known."""
+    q = components_.shape[0]
+    work = inside(probes) + svd(q, q, DOUBLE) + gemm(q, q, q, DOUBLE) + arithmetic(q * q, DOUBLE, sqrt=q)
+    return replace(work, estimated=kernel not in ("rbf", "laplacian"))
+
+
+@rule(f"{_HERE}.Nystroem.transform", family="kernel")
+def nystroem_transform(X: TensorSpec, components_: TensorSpec, probes: Probes = (), **_: Any) -> Work:
+    """The kernel with the q rows, times the normalisation."""
+    q = components_.shape[0]
+    return inside(probes) + gemm(X.shape[0], q, q, floats(X))
+
+
+@rule(f"{_HERE}.RBFSampler.fit", family="kernel")
+def rbf_sampler_fit(X: TensorSpec, n_components: int = 100, gamma: Any = 1.0, probes: Probes = (), **_: Any) -> Work:
+    """Normal numbers for the weights, uniform ones for the offsets; gamma="scale" takes the variance of X."""
+    variance = arithmetic(4 * X.numel if gamma == "scale" else 0, floats(X))
+    return inside(probes) + variance + arithmetic(n_components * (_NORMAL * X.shape[1] + _UNIFORM), DOUBLE)
+
+
+@rule(f"{_HERE}.SkewedChi2Sampler.fit", family="kernel")
+def skewed_fit(X: TensorSpec, n_components: int = 100, probes: Probes = (), **_: Any) -> Work:
+    """Uniform numbers u as log(tan(πu/2))/π, and offsets."""
+    weight = _UNIFORM + 3 + _TAN + LOG[0]
+    return inside(probes) + arithmetic(n_components * (weight * X.shape[1] + _UNIFORM), DOUBLE)
+
+
+@rule(f"{_HERE}.RBFSampler.transform", f"{_HERE}.SkewedChi2Sampler.transform", family="kernel")
+def random_features(
+    X: TensorSpec, n_components: int = 100, skewedness: float | None = None, probes: Probes = (), **_: Any
+) -> Work:
+    """X times the weights (counted inside), the offset, a cosine, a factor; the skewed kernel takes logarithms of X
+    before."""
+    precision, results = floats(X), X.shape[0] * n_components
+    before = Work() if skewedness is None else function(LOG, X.numel, precision) + arithmetic(X.numel, precision)
+    return inside(probes) + before + arithmetic(2 * results, precision) + function(_COS, results, precision)
+
+
+@rule(f"{_HERE}.AdditiveChi2Sampler.fit", f"{_HERE}.PolynomialCountSketch.fit", family="kernel")
+def checked_fit(probes: Probes = (), **_: Any) -> Work:
+    """The finiteness check; hashes are drawn as integers."""
+    return inside(probes)
+
+
+@rule(f"{_HERE}.AdditiveChi2Sampler.transform", family="kernel")
+def additive_transform(X: TensorSpec, sample_steps: int = 2, probes: Probes = (), **_: Any) -> Work:
+    """A root and a logarithm of each element that is not zero; each further step a factor, a sine and a cosine."""
+    stored = X.numel if X.nnz is None else X.nnz
+    each = 3 + LOG[0] + (sample_steps - 1) * 54
+    return inside(probes) + arithmetic(stored * each, floats(X))
+
+
+@rule(f"{_HERE}.PolynomialCountSketch.transform", family="kernel")
+def sketch_transform(X: TensorSpec, n_components: int = 100, degree: int = 2, probes: Probes = (), **_: Any) -> Work:
+    """Every feature added to a column of each sketch (2), the sketches through Fourier transforms of real numbers (half
+    of a complex one), their product (6), and one complex transform back."""
+    n, m = X.shape[0], n_components
+    stored = X.numel if X.nnz is None else X.nnz
+    transforms = pocket_fft(m) * (degree / 2 + 1)
+    return inside(probes) + arithmetic(2 * degree * stored + n * (transforms + 6 * m * (degree - 1)), DOUBLE)

@@ -1,0 +1,187 @@
+"""sklearn.linear_model, LinearSVC and LinearSVR: predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatt.dtypes import Precision
+from bitwatt.formulas.arrays import floats, logistic
+from bitwatt.formulas.linear import LOSSES, Design, product, soft_max, stored_product
+from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import free, rule
+from bitwatt.rules.sklearn._linear import classes_of, names
+
+REGRESSORS = (
+    "LinearRegression", "Ridge", "RidgeCV", "LassoCV", "ElasticNetCV", "MultiTaskLassoCV", "MultiTaskElasticNetCV",
+    "Lars", "LarsCV", "LassoLars", "LassoLarsCV",
+    "LassoLarsIC", "OrthogonalMatchingPursuit", "OrthogonalMatchingPursuitCV", "HuberRegressor", "QuantileRegressor",
+    "TheilSenRegressor", "SGDRegressor", "PassiveAggressiveRegressor", "_RidgeGCV",
+)  # fmt: skip
+DESCENDED = ("Lasso", "ElasticNet", "MultiTaskLasso", "MultiTaskElasticNet")
+CLASSIFIERS = (
+    "LogisticRegression", "LogisticRegressionCV", "SGDClassifier", "Perceptron", "PassiveAggressiveClassifier",
+    "RidgeClassifier", "RidgeClassifierCV",
+)  # fmt: skip
+
+free(
+    *names("predict", *(c for c in CLASSIFIERS if not c.startswith("Ridge")), "SGDOneClassSVM"),
+    "sklearn.svm.LinearSVC.predict",
+    *names("predict", "RidgeClassifier", "RidgeClassifierCV"),
+    reason="calls decision_function, which is counted, and takes the largest",
+)
+free(
+    *names("predict", "RANSACRegressor"),
+    *names("score", "RANSACRegressor", "LogisticRegressionCV"),
+    reason="calls the inner estimator or scorer, which are counted",
+)
+free(
+    *names("sparsify", *REGRESSORS, *DESCENDED, *CLASSIFIERS, "SGDOneClassSVM"),
+    *names("densify", *REGRESSORS, *CLASSIFIERS, "SGDOneClassSVM"),
+    "sklearn.svm.LinearSVC.sparsify",
+    "sklearn.svm.LinearSVC.densify",
+    reason="coefficients change their storage, nothing is computed",
+)
+
+
+def linear_predictor(X: TensorSpec, coef_: Any) -> Work:
+    """The finiteness check, X·w in the wider precision of both, and the intercept."""
+    design = Design.of(X)
+    precision = result_precision(X, coef_)
+    several = isinstance(coef_, TensorSpec) and len(coef_.shape) > 1
+    width = coef_.shape[0] if several and isinstance(coef_, TensorSpec) else 1
+    vector = not several or width == 1
+    if isinstance(coef_, TensorSpec) and coef_.nnz is not None:  # after sparsify
+        result = stored_product(coef_.nnz, design.rows, precision)
+    else:
+        result = design.in_precision(precision).times(width, vector=vector)
+    return design.checked() + result + arithmetic(design.rows * width, precision)
+
+
+def result_precision(X: TensorSpec, coef_: Any) -> Precision:
+    coefficients = floats(coef_) if isinstance(coef_, TensorSpec) else DOUBLE
+    return max(floats(X), coefficients, key=lambda precision: precision.bits)
+
+
+@rule(*names("predict", *REGRESSORS), "sklearn.svm.LinearSVR.predict", family="linear")
+def predict(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+    """The finiteness check (one addition for each element), X·w and the intercept."""
+    return linear_predictor(X, coef_)
+
+
+@rule(*names("predict", *DESCENDED), family="linear")
+def descended_predict(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+    """X·w and the intercept; a sparse X is not checked."""
+    if X.nnz is None:
+        return linear_predictor(X, coef_)
+    precision = result_precision(X, coef_)
+    width = coef_.shape[0] if isinstance(coef_, TensorSpec) and len(coef_.shape) > 1 else 1
+    return Design.of(X).in_precision(precision).times(width) + arithmetic(X.shape[0] * width, precision)
+
+
+@rule(*names("predict", "BayesianRidge", "ARDRegression"), family="linear")
+def bayesian_predict(X: TensorSpec, coef_: Any = None, sigma_: Any = None, return_std: bool = False, **_: Any) -> Work:
+    """X·w; with `return_std` also the rows of X·Σ times X, summed."""
+    work = linear_predictor(X, coef_)
+    if return_std and isinstance(sigma_, TensorSpec):
+        rows, kept, precision = X.shape[0], sigma_.shape[0], result_precision(X, coef_)
+        work += product(rows, kept, kept, precision) + arithmetic(X.numel + 2 * rows * kept + 2 * rows, precision)
+    return work
+
+
+@rule(
+    *names("decision_function", *CLASSIFIERS),
+    "sklearn.svm.LinearSVC.decision_function",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis.decision_function",
+    family="linear",
+)
+def decision_function(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+    """The finiteness check, X·Wᵀ and the intercepts."""
+    return linear_predictor(X, coef_)
+
+
+@rule(*names("decision_function", "SGDOneClassSVM"), family="linear")
+def one_class_decision(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+    """The finiteness check, X·w less the offset."""
+    return linear_predictor(X, coef_)
+
+
+@rule(*names("score_samples", "SGDOneClassSVM"), family="linear")
+def one_class_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+    """The offset added to decision_function, which is counted."""
+    return arithmetic(X.shape[0], result_precision(X, coef_))
+
+
+@rule(
+    *names("predict_proba", "LogisticRegression", "LogisticRegressionCV"),
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis.predict_proba",
+    family="linear",
+)
+def predict_proba(X: TensorSpec, coef_: Any = None, classes_: Any = None, solver: str = "", **_: Any) -> Work:
+    """After decision_function: the logistic function and its complement for two classes, else a softmax."""
+    rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_)
+    if classes == 2:
+        return logistic(rows, precision) + arithmetic(rows, precision)
+    return soft_max(rows, classes, precision)
+
+
+@rule(*names("predict_proba", "SGDClassifier"), family="linear")
+def sgd_predict_proba(X: TensorSpec, loss: str = "hinge", coef_: Any = None, classes_: Any = None, **_: Any) -> Work:
+    """log_loss: the logistic function, for several classes normalised. modified_huber: the decision clipped to [-1, 1]
+    and moved to [0, 1], normalised."""
+    rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_)
+    width = 1 if classes == 2 else classes
+    if loss == "log_loss":
+        values = logistic(rows * width, precision)
+        return values + arithmetic(rows if width == 1 else 2 * rows * width, precision)
+    return arithmetic(rows * width * (3 if width == 1 else 5), precision, compare=2 * rows * width)
+
+
+@rule(
+    *names("predict_log_proba", "LogisticRegression", "LogisticRegressionCV", "SGDClassifier"),
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis.predict_log_proba",
+    family="linear",
+)
+def predict_log_proba(X: TensorSpec, coef_: Any = None, classes_: Any = None, **_: Any) -> Work:
+    """The logarithms of what predict_proba gives, which is counted."""
+    return function(LOG, X.shape[0] * classes_of(classes_), result_precision(X, coef_))
+
+
+@rule(*names("predict", "PoissonRegressor", "GammaRegressor", "TweedieRegressor"), family="linear")
+def glm_predict(
+    X: TensorSpec, op: str = "", power: Any = None, link: str = "auto", coef_: Any = None, **_: Any
+) -> Work:
+    """X·w + b, and the inverse link: an exponential, or nothing where the link is the identity (Tweedie of power <= 0
+    by default)."""
+    work = linear_predictor(X, coef_)
+    if link == "identity" or (power is not None and link == "auto" and power <= 0):
+        return work
+    return work + function(EXP, X.shape[0], result_precision(X, coef_))
+
+
+def _deviance(X: TensorSpec, coef_: Any, loss: int, constant: int) -> Work:
+    """D²: raw predictions, the loss of them and of the mean, and its constant, in double."""
+    return linear_predictor(X, coef_) + arithmetic((2 * loss + constant + 5) * X.shape[0], DOUBLE)
+
+
+@rule(*names("score", "PoissonRegressor"), family="linear")
+def poisson_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+    """Raw predictions, two losses (22 per sample), and y·log y - y."""
+    return _deviance(X, coef_, LOSSES["HalfPoissonLoss"][0], 26)
+
+
+@rule(*names("score", "GammaRegressor"), family="linear")
+def gamma_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+    """Raw predictions, two losses (22 per sample), and -log y - 1."""
+    return _deviance(X, coef_, LOSSES["HalfGammaLoss"][0], 25)
+
+
+@rule(*names("score", "TweedieRegressor"), family="linear")
+def tweedie_score(X: TensorSpec, coef_: Any = None, power: float = 0.0, link: str = "auto", **_: Any) -> Work:
+    """Raw predictions and two losses: 48 per sample with a logarithmic link, 3 for squares; 132 for powers of an
+    identity."""
+    if link == "identity" or (link == "auto" and power <= 0):
+        return _deviance(
+            X, coef_, LOSSES["HalfTweedieLossIdentity:0" if power == 0 else "HalfTweedieLossIdentity"][0], 0
+        )
+    return _deviance(X, coef_, LOSSES["HalfTweedieLoss"][0], 3)

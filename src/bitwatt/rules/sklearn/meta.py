@@ -1,0 +1,154 @@
+"""Estimators that fit and ask others: pipelines, searches, chains. What they call is counted as itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatt.formulas.arrays import floats
+from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import free, rule
+from bitwatt.rules.sklearn.preprocessing_encoders import length
+
+_ASKED = ("predict", "predict_proba", "predict_log_proba", "decision_function")
+
+_CALLS = {
+    "pipeline.Pipeline": (
+        "fit", "fit_transform", "fit_predict", *_ASKED, "score", "score_samples", "transform", "inverse_transform",
+    ),
+    "pipeline.FeatureUnion": ("fit", "fit_transform", "transform"),
+    "compose.ColumnTransformer": ("fit", "fit_transform", "transform"),
+    **{
+        f"model_selection.{kind}": ("fit", *_ASKED, "score", "score_samples", "transform", "inverse_transform")
+        for kind in ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
+    },
+    "model_selection.FixedThresholdClassifier": ("fit", *_ASKED),
+    "model_selection.TunedThresholdClassifierCV": _ASKED,
+    "multioutput.MultiOutputClassifier": ("fit", "partial_fit", "predict", "predict_proba"),
+    "multioutput.MultiOutputRegressor": ("fit", "partial_fit", "predict"),
+    "multioutput.ClassifierChain": ("fit", *_ASKED),
+    "multioutput.RegressorChain": ("fit", "predict"),
+    "frozen.FrozenEstimator": ("fit",),
+    "multiclass.OneVsRestClassifier": ("fit", "partial_fit", "predict", "decision_function"),
+    "multiclass.OneVsOneClassifier": ("fit", "partial_fit", "predict"),
+    "multiclass._ConstantPredictor": ("fit", "predict", "decision_function", "predict_proba"),
+}  # fmt: skip
+
+for _kind, _methods in _CALLS.items():
+    free(
+        *(f"sklearn.{_kind}.{method}" for method in _methods),
+        reason="calls other estimators, which are counted; its own part copies, compares and looks up",
+    )
+
+
+@rule("sklearn.multioutput.MultiOutputClassifier.score", family="score")
+def all_right(y: Any = None, **_: Any) -> Work:
+    """The share of samples whose outputs are all right: a sum over samples."""
+    return Work.of(DOUBLE, add=length(y))
+
+
+@rule("sklearn.compose.TransformedTargetRegressor.fit", family="scaling")
+def target_fit(y: Any = None, **_: Any) -> Work:
+    """The finiteness check of the target, and a few of its values there and back; transformer and regressor are counted
+    as themselves."""
+    return (validated(y) if isinstance(y, TensorSpec) else Work()) + arithmetic(50, DOUBLE)
+
+
+free("sklearn.compose.TransformedTargetRegressor.predict", reason="calls the regressor and the transformer")
+
+
+@rule("sklearn.model_selection.TunedThresholdClassifierCV.fit", family="score")
+def tuned_fit(y: Any = None, thresholds: Any = 100, **_: Any) -> Work:
+    """For each threshold the labels it gives are scored, folds together once over all samples: a comparison, and 2
+    operations for each sample and some 150 for the score; fits and predictions are counted as themselves."""
+    tried = thresholds if isinstance(thresholds, int) else 100
+    n = length(y)
+    return arithmetic(tried * (2 * n + 5 * 150), DOUBLE, compare=tried * n)
+
+
+@rule("sklearn.multiclass.OneVsRestClassifier.predict_proba", family="classification")
+def one_against_rest(X: TensorSpec, classes_: Any = (), multilabel_: bool = False, **_: Any) -> Work:
+    """The probabilities of each classifier, counted as itself, divided by their sum."""
+    classes = length(classes_)
+    return arithmetic(X.shape[0] * (2 * classes if classes > 2 else 1), DOUBLE)
+
+
+@rule("sklearn.multiclass.OneVsOneClassifier.decision_function", family="classification")
+def one_against_one(X: TensorSpec, classes_: Any = (), **_: Any) -> Work:
+    """Votes and confidences of all pairs: 3 for each sample and pair; confidences squeezed between votes: 4 for each
+    sample and class. The classifiers are counted as themselves."""
+    classes = length(classes_)
+    pairs = classes * (classes - 1) // 2
+    return arithmetic(X.shape[0] * (3 * pairs + 4 * classes), DOUBLE)
+
+
+@rule("sklearn.multiclass.OutputCodeClassifier.fit", family="classification")
+def output_code_fit(classes_: Any = (), code_book_: Any = None, **_: Any) -> Work:
+    """A random code for each class: 5 operations a number; the classifiers are counted as themselves."""
+    return arithmetic(5 * code_book_.numel if isinstance(code_book_, TensorSpec) else 0, DOUBLE)
+
+
+@rule("sklearn.multiclass.OutputCodeClassifier.predict", family="classification")
+def output_code(X: TensorSpec, code_book_: Any = None, **_: Any) -> Work:
+    """The distance of each sample's code to every class's: a product and 3 operations; both are checked and their
+    norms taken. The classifiers are counted as themselves."""
+    classes, codes = code_book_.shape
+    n = X.shape[0]
+    distances = 2 * n * classes * codes + 3 * n * classes
+    return arithmetic(distances + 3 * (n + classes) * codes + 6 * n, DOUBLE)
+
+
+_CALIBRATED = "sklearn.calibration.CalibratedClassifierCV."
+_SIGMOID, _TEMPERATURE = "sklearn.calibration._SigmoidCalibration.", "sklearn.calibration._TemperatureScaling."
+
+free(
+    f"{_CALIBRATED}fit", f"{_CALIBRATED}predict",
+    reason="calls classifiers and calibrators, which are counted; its own part compares",
+)  # fmt: skip
+
+
+@rule(f"{_CALIBRATED}predict_proba", family="classification")
+def calibrated(
+    X: TensorSpec, classes_: Any = (), calibrated_classifiers_: Any = 1, method: str = "sigmoid", **_: Any
+) -> Work:
+    """The mean over calibrated classifiers, whose probabilities are divided by their sum; those, and the calibrators,
+    are counted as themselves."""
+    classes, n = length(classes_), X.shape[0]
+    fitted = calibrated_classifiers_ if isinstance(calibrated_classifiers_, int) else 5
+    own = (2 * classes if classes > 2 else 1) if method != "temperature" else 0
+    return arithmetic(n * (fitted * (own + classes) + classes), DOUBLE)
+
+
+def _evaluations(probes: tuple[Any, ...]) -> int:
+    return sum(found[1] * found[-1] for found in probes if found[0] == "calibration" and found[1] != "unknown")
+
+
+@rule(f"{_SIGMOID}fit", family="classification")
+def sigmoid_fit(X: Any = None, y: Any = None, probes: tuple[Any, ...] = (), **_: Any) -> Work:
+    """L-BFGS over two numbers: for each evaluation a line, the binomial loss and its gradient (60), and two sums: 66
+    operations a sample."""
+    n = max(length(X), length(y))
+    return arithmetic(_evaluations(probes) * (66 * n + 100), DOUBLE)
+
+
+@rule(f"{_SIGMOID}predict", family="classification")
+def sigmoid(T: Any = None, **_: Any) -> Work:
+    """expit(-(a·x + b)) of each value."""
+    return arithmetic(24 * length(T), DOUBLE)
+
+
+@rule(f"{_TEMPERATURE}fit", family="classification")
+def temperature_fit(X: TensorSpec, probes: tuple[Any, ...] = (), **_: Any) -> Work:
+    """The finiteness check and logarithms of probabilities; for each evaluation of a scalar search the logits scaled
+    and a multinomial loss: 23 for each class and 6."""
+    n, classes = X.shape[0], X.shape[1] if len(X.shape) > 1 else 2
+    return arithmetic((3 + 24) * n * classes, floats(X)) + arithmetic(
+        _evaluations(probes) * n * (23 * classes + 6), DOUBLE
+    )
+
+
+@rule(f"{_TEMPERATURE}predict", family="classification")
+def temperature(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check, logarithms of probabilities, and the softmax of what they are scaled to."""
+    n, classes = X.shape[0], X.shape[1] if len(X.shape) > 1 else 2
+    return arithmetic((3 + 24 + 24) * n * classes, floats(X))

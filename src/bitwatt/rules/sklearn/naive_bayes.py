@@ -1,0 +1,140 @@
+"""sklearn.naive_bayes: counts and their logarithms, then a sum over features for each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatt.formulas.arrays import (
+    checked,
+    column_means,
+    column_sums,
+    column_variances,
+    floats,
+    lanes,
+    log_sum_exp,
+    logarithms,
+    sparse_dense,
+)
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import rule
+from bitwatt.rules.sklearn.preprocessing_encoders import length
+
+_NAME = "sklearn.naive_bayes."
+_DISCRETE = ("MultinomialNB", "ComplementNB", "BernoulliNB")
+_ALL = ("GaussianNB", *_DISCRETE, "CategoricalNB")
+
+
+@rule(f"{_NAME}GaussianNB.fit", f"{_NAME}GaussianNB.partial_fit", family="classification")
+def gaussian_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, **_: Any) -> Work:
+    """The finiteness check; variances of all columns, then means and variances of those of each class: five operations
+    per element. Weights: a product and a sum for each of two averages, and squared deviations."""
+    rows, columns, p, classes = X.shape[0], X.shape[1], floats(X), max(length(classes_), 1)
+    work = checked(X) + column_variances(rows, columns, p)
+    each = -(-rows // classes)  # classes of equal size: only the last registers of rows depend on it
+    if sample_weight is None:
+        moments = (column_variances(each, columns, p) + column_means(each, columns, p)) * classes
+    else:
+        moments = (column_sums(each, columns, p) * 2 + arithmetic(4 * each * columns, p)) * classes
+        moments += arithmetic(4 * rows, p)
+    return work + moments + arithmetic(15 * classes * lanes(columns, p), p)
+
+
+def _gaussian(X: TensorSpec, classes: int) -> Work:
+    """(x - mean)² / variance summed over features for each class, and the logarithms of its variances."""
+    p = floats(X)
+    each = arithmetic((4 * X.shape[1] + 3) * X.shape[0] + 3 * X.shape[1], p) + logarithms(X.shape[1] + 1, p)
+    return checked(X) + each * classes
+
+
+def _likelihood(X: TensorSpec, classes: int, cells: int = 0) -> Work:
+    """X·log P of each feature and class, in double, and the log prior."""
+    features = X.shape[1]
+    product = gemm(X.shape[0], features, classes, DOUBLE) if X.nnz is None else sparse_dense(X, classes, DOUBLE)
+    return checked(X) + product
+
+
+def _joint(kind: str, X: TensorSpec, classes_: Any, binarize: Any = 0.0) -> Work:
+    classes = max(length(classes_), 1)
+    cells = classes * X.shape[1]
+    if kind == "GaussianNB":
+        return _gaussian(X, classes)
+    if kind == "CategoricalNB":
+        return arithmetic(X.shape[0] * classes * (X.shape[1] + 1), DOUBLE)
+    if kind == "ComplementNB":
+        return _likelihood(X, classes)
+    work = _likelihood(X, classes) + arithmetic(X.shape[0] * classes, DOUBLE)
+    if kind == "BernoulliNB":  # log(1 - P) of each feature, and the check of `binarize`
+        again = checked(X) if binarize is not None else Work()
+        work += again + function(EXP, cells, DOUBLE) + logarithms(cells, DOUBLE) + arithmetic(3 * cells, DOUBLE)
+    return work
+
+
+def _register(kind: str) -> None:
+    p_of = floats if kind == "GaussianNB" else lambda _: DOUBLE
+
+    @rule(f"{_NAME}{kind}.predict", f"{_NAME}{kind}.predict_joint_log_proba", family="classification")
+    def joint(X: TensorSpec, classes_: Any = (), binarize: Any = 0.0, **_: Any) -> Work:
+        """The joint log-likelihood of each sample and class: for each class, Gaussian (x - mean)² / variance summed
+        over features (4 each), categorical a look-up and an addition, else a product of X with the log-probabilities;
+        the finiteness check; the largest is found by comparing."""
+        return _joint(kind, X, classes_, binarize)
+
+    @rule(f"{_NAME}{kind}.predict_log_proba", family="classification")
+    def log_proba(X: TensorSpec, classes_: Any = (), binarize: Any = 0.0, **_: Any) -> Work:
+        """The joint log-likelihood, its logsumexp over classes, and a subtraction."""
+        classes = max(length(classes_), 1)
+        normal = log_sum_exp(X.shape[0], classes, p_of(X)) + Work.of(p_of(X), add=X.shape[0] * classes)
+        return _joint(kind, X, classes_, binarize) + normal
+
+    @rule(f"{_NAME}{kind}.predict_proba", family="classification")
+    def proba(X: TensorSpec, classes_: Any = (), **_: Any) -> Work:
+        """The exponential of predict_log_proba, which is counted as itself."""
+        return function(EXP, X.shape[0] * max(length(classes_), 1), p_of(X))
+
+
+for _kind in _ALL:
+    _register(_kind)
+
+
+def _counted(X: TensorSpec, classes: int) -> Work:
+    """Yᵀ·X, in double as Y is made of integers, and the logarithms of what it counts, twice smoothed and normalised."""
+    features = X.shape[1]
+    product = gemm(classes, X.shape[0], features, DOUBLE) if X.nnz is None else sparse_dense(X, classes, DOUBLE)
+    cells = classes * features
+    return checked(X) + product + logarithms(cells + 2 * classes, DOUBLE) + arithmetic(5 * cells, DOUBLE)
+
+
+_COUNTED = [
+    f"{_NAME}{kind}.{method}" for kind in ("MultinomialNB", "ComplementNB") for method in ("fit", "partial_fit")
+]
+
+
+@rule(*_COUNTED, family="classification")
+def discrete_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, **_: Any) -> Work:
+    """The finiteness check; how often each feature occurs in each class, a product of the labels (counted as their own:
+    LabelBinarizer) with X in double; logarithms of the smoothed shares."""
+    classes = max(length(classes_), 1)
+    weights = arithmetic(X.shape[0] * (classes + 1), DOUBLE) if sample_weight is not None else Work()
+    return _counted(X, classes) + weights
+
+
+@rule(f"{_NAME}BernoulliNB.fit", f"{_NAME}BernoulliNB.partial_fit", family="classification")
+def bernoulli_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, binarize: Any = 0.0, **_: Any) -> Work:
+    """As MultinomialNB, with a second finiteness check where X is made binary first."""
+    again = checked(X) if binarize is not None else Work()
+    return discrete_fit(X, classes_, sample_weight) + again
+
+
+@rule(f"{_NAME}CategoricalNB.fit", f"{_NAME}CategoricalNB.partial_fit", family="classification")
+def categorical_fit(
+    X: TensorSpec, classes_: Any = (), n_categories_: Any = (), sample_weight: Any = None, **_: Any
+) -> Work:
+    """Categories are counted as integers (additions where samples have weights); logarithms of the smoothed shares of
+    each category and class, and of each feature's total."""
+    classes = max(length(classes_), 1)
+    cells = classes * sum(n_categories_) if isinstance(n_categories_, tuple) else classes * X.shape[1] * 5
+    weights = arithmetic(X.numel, DOUBLE) if sample_weight is not None else Work()
+    logs = logarithms(cells + classes * X.shape[1], DOUBLE)
+    floating = checked(X) if X.precision.kind == "float" else Work()
+    return floating + logs + arithmetic(4 * cells, DOUBLE) + weights

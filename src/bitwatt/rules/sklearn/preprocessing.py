@@ -1,0 +1,324 @@
+"""sklearn.preprocessing: scaling and other arithmetic on columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from bitwatt.formulas.arrays import (
+    EXPM1,
+    LOG1P,
+    NORMAL_CDF,
+    NORMAL_QUANTILE,
+    SQRT,
+    checked,
+    column_means,
+    column_sums,
+    column_variances,
+    floats,
+    interpolated,
+    lanes,
+    power,
+    quantiles,
+    row_squares,
+    sparse_mean_variance,
+    stored,
+)
+from bitwatt.formulas.lapack import gemv
+from bitwatt.formulas.vector import DOUBLE, EXP, LOG, TANH, arithmetic, function
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import free, rule
+
+_NAME = "sklearn.preprocessing."
+
+free(
+    *(f"{_NAME}{name}.fit" for name in ("StandardScaler", "MinMaxScaler", "MaxAbsScaler")),
+    reason="calls partial_fit, which is counted",
+)
+
+
+@rule(f"{_NAME}StandardScaler.partial_fit", family="scaling")
+def standard_scaler_fit(
+    X: TensorSpec, with_mean: bool = True, with_std: bool = True, sample_weight: Any = None, **_: Any
+) -> Work:
+    """The finiteness check; then in double: sums of values and of missing ones, deviations, their sums and those of
+    their squares, and 25 operations per column to update the running mean and variance. With weights the sums are
+    products with the weights. Sparse: 9 per stored element, 29 per column."""
+    rows, columns = X.shape
+    if X.nnz is not None:
+        return checked(X) + sparse_mean_variance(X) if with_std else checked(X) + arithmetic(2 * X.nnz, DOUBLE)
+    if not with_mean and not with_std:
+        return checked(X)
+    update = arithmetic(25 * lanes(columns, DOUBLE), DOUBLE)
+    if sample_weight is not None:
+        sums = gemv(columns, rows, DOUBLE, columns=True) * (3 if with_std else 1)
+        deviations = arithmetic((3 if with_std else 1) * X.numel, DOUBLE)
+        return checked(X) + sums + deviations + column_sums(rows, columns, DOUBLE) + arithmetic(rows, DOUBLE) + update
+    sums = column_sums(rows, columns, DOUBLE) * (4 if with_std else 2)
+    return checked(X) + sums + arithmetic(2 * X.numel * with_std, DOUBLE) + update
+
+
+@rule(f"{_NAME}StandardScaler.transform", family="scaling")
+def standard_scaler_transform(X: TensorSpec, with_mean: bool = True, with_std: bool = True, **_: Any) -> Work:
+    """The finiteness check, (x - mean) / deviation; of a sparse matrix the stored elements by 1 / deviation."""
+    return checked(X) + _affine(X, with_mean and X.nnz is None, with_std)
+
+
+@rule(f"{_NAME}StandardScaler.inverse_transform", family="scaling")
+def standard_scaler_inverse(X: TensorSpec, with_mean: bool = True, with_std: bool = True, **_: Any) -> Work:
+    """The finiteness check, x · deviation + mean."""
+    return checked(X) + _affine(X, with_mean and X.nnz is None, with_std)
+
+
+def _affine(X: TensorSpec, shift: bool, scale: bool) -> Work:
+    reciprocals = X.shape[1] if X.nnz is not None and scale else 0
+    return arithmetic((shift + scale) * stored(X) + reciprocals, floats(X))
+
+
+@rule(f"{_NAME}MinMaxScaler.partial_fit", family="scaling")
+def min_max_fit(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check; minimum and maximum of each column are comparisons, the scale 4 operations per column."""
+    return checked(X) + arithmetic(5 * X.shape[1], floats(X), compare=4 * X.numel)
+
+
+@rule(f"{_NAME}MinMaxScaler.transform", f"{_NAME}MinMaxScaler.inverse_transform", family="scaling")
+def min_max_transform(X: TensorSpec, clip: bool = False, **_: Any) -> Work:
+    """The finiteness check, a multiplication (back: a division) and an addition."""
+    return checked(X) + arithmetic(2 * X.numel, floats(X), compare=2 * X.numel * bool(clip))
+
+
+@rule(f"{_NAME}MaxAbsScaler.partial_fit", family="scaling")
+def max_abs_fit(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check; the largest magnitude of each column is found by comparisons."""
+    return checked(X) + Work.of(floats(X), compare=2 * stored(X))
+
+
+@rule(f"{_NAME}MaxAbsScaler.transform", f"{_NAME}MaxAbsScaler.inverse_transform", family="scaling")
+def max_abs_transform(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check and one operation per stored element."""
+    return checked(X) + _affine(X, shift=False, scale=True)
+
+
+@rule(f"{_NAME}RobustScaler.fit", family="scaling")
+def robust_fit(X: TensorSpec, with_centering: bool = True, with_scaling: bool = True, **_: Any) -> Work:
+    """The finiteness check; median and quantiles are found by comparing, with about 76 operations of bookkeeping for
+    the percentiles of each column and 30 for its median."""
+    columns = X.shape[1]
+    numbers = arithmetic(columns * (76 * with_scaling + 30 * with_centering), DOUBLE, compare=12 * X.numel)
+    return checked(X) + numbers
+
+
+@rule(f"{_NAME}RobustScaler.transform", f"{_NAME}RobustScaler.inverse_transform", family="scaling")
+def robust_transform(X: TensorSpec, with_centering: bool = True, with_scaling: bool = True, **_: Any) -> Work:
+    """The finiteness check, (x - median) / range. The range is a double: numpy divides single precision by it in
+    double."""
+    if X.nnz is not None:
+        return checked(X) + _affine(X, shift=False, scale=with_scaling)
+    centred = Work.of(floats(X), add=X.numel * with_centering)
+    return checked(X) + centred + Work.of(DOUBLE, div=X.numel * with_scaling)
+
+
+@rule(f"{_NAME}Normalizer.fit", f"{_NAME}Binarizer.fit", family="scaling")
+def only_checked(X: TensorSpec, **_: Any) -> Work:
+    """There is nothing to learn: the finiteness check."""
+    return checked(X)
+
+
+@rule(f"{_NAME}Normalizer.transform", family="scaling")
+def normalise(X: TensorSpec, norm: str = "l2", **_: Any) -> Work:
+    """The finiteness check, twice; the norm of each row (l2: squares and a root, l1: a sum, max: comparisons) and a
+    division. Norms of sparse rows are in double."""
+    rows, kept = X.shape[0], stored(X)
+    if X.nnz is not None:
+        filled = rows * (1 - math.exp(-kept / max(rows, 1)))  # rows that store anything, if positions are independent
+        norms = arithmetic(2 * kept + filled if norm == "l2" else kept if norm == "l1" else 0, DOUBLE)
+        return checked(X) * 2 + norms + Work.of(floats(X), div=kept)
+    if norm == "l2":
+        norms = row_squares(rows, X.shape[1], floats(X)) + Work.of(floats(X), sqrt=rows)
+    else:
+        norms = Work.of(floats(X), add=kept) if norm == "l1" else Work.of(floats(X), compare=kept)
+    return checked(X) * 2 + norms + Work.of(floats(X), div=kept)
+
+
+@rule(f"{_NAME}Binarizer.transform", family="scaling")
+def binarise(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check, twice, and a comparison per element."""
+    return checked(X) * 2 + Work.of(floats(X), compare=stored(X))
+
+
+@rule(f"{_NAME}KernelCenterer.fit", family="scaling")
+def kernel_centre_fit(K: TensorSpec, **_: Any) -> Work:
+    """The finiteness check and the sum of each column."""
+    return checked(K) + column_sums(K.shape[0], K.shape[1], floats(K)) + arithmetic(2 * K.shape[1], floats(K))
+
+
+@rule(f"{_NAME}KernelCenterer.transform", family="scaling")
+def kernel_centre(K: TensorSpec, **_: Any) -> Work:
+    """The finiteness check, the sum of each row, and three subtractions per element."""
+    return checked(K) + arithmetic(4 * K.numel + K.shape[0], floats(K))
+
+
+@rule(f"{_NAME}QuantileTransformer.fit", family="scaling")
+def quantile_fit(X: TensorSpec, n_quantiles_: int = 1000, **_: Any) -> Work:
+    """The finiteness check, and the quantiles of each column: sorting compares, 8 operations interpolate each."""
+    columns = X.shape[1]
+    sorting = Work.of(floats(X), compare=round(X.numel * math.log2(max(X.shape[0], 2))))
+    each = arithmetic(50 * columns if X.nnz is not None else 0, DOUBLE)  # one call of nanpercentile for each column
+    return (
+        checked(X) + quantiles(columns, n_quantiles_, floats(X)) + sorting + each + arithmetic(4 * n_quantiles_, DOUBLE)
+    )
+
+
+@rule(f"{_NAME}QuantileTransformer.transform", family="scaling")
+def quantile_transform(X: TensorSpec, n_quantiles_: int = 1000, output_distribution: str = "uniform", **_: Any) -> Work:
+    """The finiteness check; two interpolations between the quantiles, from below and from above, halved and added; for
+    a normal distribution its quantile function. In double."""
+    kept, columns = stored(X), X.shape[1]
+    work = checked(X) + interpolated(2 * columns, 2 * kept, n_quantiles_) + arithmetic(2 * kept, DOUBLE)
+    if output_distribution == "normal":  # two tests against the bounds, the quantile function of all, and of the bounds
+        work += arithmetic(2 * kept, floats(X)) + arithmetic((NORMAL_QUANTILE - 8) * kept + 200 * columns, DOUBLE)
+    return work
+
+
+@rule(f"{_NAME}QuantileTransformer.inverse_transform", family="scaling")
+def quantile_inverse(X: TensorSpec, n_quantiles_: int = 1000, output_distribution: str = "uniform", **_: Any) -> Work:
+    """The finiteness check and one interpolation between the quantiles, after the distribution function of a normal
+    one. In double."""
+    kept = stored(X)
+    work = checked(X) + interpolated(X.shape[1], kept, n_quantiles_)
+    return work + arithmetic((NORMAL_CDF + 2) * kept, DOUBLE) if output_distribution == "normal" else work
+
+
+def _transformed(X: TensorSpec, method: str) -> Work:
+    """Yeo-Johnson: log1p and expm1 with a product and a quotient. Box-Cox: scipy's function, 76 in double."""
+    if method == "box-cox":
+        return arithmetic(76.4 * X.numel, DOUBLE)
+    p = floats(X)
+    return function(LOG1P, X.numel, p) + function(EXPM1, X.numel, p) + arithmetic(2 * X.numel, p)
+
+
+@rule(f"{_NAME}PowerTransformer.fit", f"{_NAME}PowerTransformer.fit_transform", family="scaling")
+def power_fit(
+    X: TensorSpec,
+    method: str = "yeo-johnson",
+    standardize: bool = True,
+    probes: tuple[Any, ...] = (),
+    out: tuple[TensorSpec, ...] = (),
+    **_: Any,
+) -> Work:
+    """The finiteness check, mean and variance; then Brent's method evaluates the likelihood of each column at so many
+    exponents: for Yeo-Johnson log1p twice, expm1 and 9 operations (the transform, its variance, the sum of log1p); what
+    follows the first logarithm is in double, as the exponent is. For Box-Cox 251 (the variance of logarithms by
+    logsumexp). The scaler that follows is counted as itself."""
+    p, (rows, columns) = floats(X), X.shape
+    evaluations = sum(times for name, *_, times in probes if name == "likelihood")
+    values = evaluations * rows
+    work = checked(X) + column_means(rows, columns, DOUBLE) + column_variances(rows, columns, DOUBLE)
+    if method == "box-cox":
+        work += arithmetic(251 * values, DOUBLE)
+    else:
+        work += function(LOG1P, 2 * values, p) + function(EXPM1, values, DOUBLE)
+        work += arithmetic(7 * values, DOUBLE) + arithmetic(2 * values, p)
+    work += _transformed(X, method)  # the optimiser ends with the transformed column
+    return work + _transformed(X, method) if standardize or out else work
+
+
+@rule(f"{_NAME}PowerTransformer.transform", family="scaling")
+def power_transform(X: TensorSpec, method: str = "yeo-johnson", **_: Any) -> Work:
+    """The finiteness check; log1p, expm1, a product and a quotient for each value; Box-Cox 76. The scaler that follows
+    is counted as itself."""
+    return checked(X) + _transformed(X, method)
+
+
+@rule(f"{_NAME}PowerTransformer.inverse_transform", family="scaling")
+def power_inverse(X: TensorSpec, method: str = "yeo-johnson", **_: Any) -> Work:
+    """The finiteness check; a power (61; powf 27 in double) and four operations for each value; Box-Cox 50."""
+    if method == "box-cox":
+        return checked(X) + arithmetic(50 * X.numel, DOUBLE)
+    return checked(X) + power(X.numel, floats(X)) + arithmetic(4 * X.numel, floats(X))
+
+
+@rule(f"{_NAME}FunctionTransformer.fit", family="scaling")
+def function_fit(X: TensorSpec, validate: bool = False, check_inverse: bool = True, func: Any = None, **_: Any) -> Work:
+    """The finiteness check where `validate` asks for it; a function and its inverse are tried on a hundred rows."""
+    return checked(X) if validate else Work()
+
+
+_FUNCTIONS = {
+    "None": (0, 0), "<log1p>": LOG1P, "<expm1>": EXPM1, "<log>": LOG, "<exp>": EXP, "<sqrt>": SQRT, "<tanh>": TANH,
+    "<square>": SQRT, "<reciprocal>": SQRT, "<negative>": (0, 0), "<abs>": (0, 0), "<absolute>": (0, 0),
+    "<log2>": LOG, "<log10>": LOG,
+}  # fmt: skip
+
+
+def _called(X: TensorSpec, validate: bool, what: Any) -> Work:
+    if str(what) not in _FUNCTIONS:
+        raise ValueError(f"what {what} computes cannot be seen")
+    return (checked(X) if validate else Work()) + function(_FUNCTIONS[str(what)], stored(X), floats(X))
+
+
+@rule(f"{_NAME}FunctionTransformer.transform", family="scaling")
+def function_transform(X: TensorSpec, validate: bool = False, func: Any = None, **_: Any) -> Work:
+    """A function of numpy's known by name, on each element; what another one computes cannot be seen."""
+    return _called(X, validate, func)
+
+
+@rule(f"{_NAME}FunctionTransformer.inverse_transform", family="scaling")
+def function_inverse(X: TensorSpec, validate: bool = False, inverse_func: Any = None, **_: Any) -> Work:
+    """A function of numpy's known by name, on each element; what another one computes cannot be seen."""
+    return _called(X, validate, inverse_func)
+
+
+@rule(f"{_NAME}PolynomialFeatures.fit", family="scaling")
+def polynomial_fit(X: TensorSpec, **_: Any) -> Work:
+    """The number of features follows from the shape: the finiteness check."""
+    return checked(X)
+
+
+@rule(f"{_NAME}PolynomialFeatures.transform", family="scaling")
+def polynomial(
+    X: TensorSpec,
+    out: tuple[TensorSpec, ...] = (),
+    degree: Any = 2,
+    interaction_only: bool = False,
+    include_bias: bool = True,
+    **_: Any,
+) -> Work:
+    """The finiteness check and one product for each output column of degree two or more, columns of lower degrees than
+    asked for included. Sparse: a product for each stored result of a degree, two from the third on."""
+    rows, columns = X.shape
+    most = degree[1] if isinstance(degree, tuple) else degree
+    if X.nnz is not None:
+        results = max((out[0].nnz or 0) - X.nnz - rows * include_bias, 0) if out else 0
+        work = checked(X) + Work.of(floats(X), mul=results * max(most - 1, 1))
+        return replace(work, estimated=most > 2)
+    return checked(X) + Work.of(
+        floats(X),
+        mul=rows * sum(math.comb(columns + (0 if interaction_only else d - 1), d) for d in range(2, most + 1)),
+    )
+
+
+@rule(f"{_NAME}SplineTransformer.fit", family="scaling")
+def spline_fit(X: TensorSpec, knots: Any = "uniform", n_knots: int = 5, degree: int = 3, **_: Any) -> Work:
+    """The finiteness check; knots between the extremes of each column (4 operations each), or at its quantiles."""
+    columns = X.shape[1]
+    if knots == "quantile":
+        return checked(X) + quantiles(columns, n_knots, floats(X))
+    return checked(X) + arithmetic(columns * 4 * (n_knots + 2 * degree), DOUBLE, compare=4 * X.numel)
+
+
+@rule(f"{_NAME}SplineTransformer.transform", family="scaling")
+def spline_transform(
+    X: TensorSpec, n_knots: int = 5, degree: int = 3, extrapolation: str = "constant", sparse_output: bool = False,
+    n_features_out_: int = 0, include_bias: bool = True, **_: Any,
+) -> Work:  # fmt: skip
+    """The finiteness check; de Boor's recursion for each value (7·degree·(degree + 1) / 2) and, dense, its product with
+    the rows of an identity: 2·(degree + 1) for each spline of the column."""
+    columns = X.shape[1]
+    splines = n_features_out_ // max(columns, 1) + (not include_bias) if n_features_out_ else n_knots + degree - 1
+    if extrapolation == "periodic":
+        splines += degree
+    basis = 7 * degree * (degree + 1) / 2
+    each = basis + (degree + 1 if sparse_output else 2 * (degree + 1) * splines)
+    return checked(X) + arithmetic(each * X.numel, DOUBLE, compare=10 * X.numel)

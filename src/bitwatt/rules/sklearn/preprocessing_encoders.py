@@ -1,0 +1,173 @@
+"""sklearn.preprocessing: categories, labels and bins. Most of their work is looking up; what arithmetic there is checks
+values and keeps the books of np.unique."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from bitwatt.formulas.arrays import checked, distinct, floats, stored
+from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
+from bitwatt.records import TensorSpec, Work
+from bitwatt.registry import free, rule
+
+_NAME = "sklearn.preprocessing."
+
+free(
+    *(f"{_NAME}MultiLabelBinarizer.{method}" for method in ("fit", "fit_transform", "transform", "inverse_transform")),
+    reason="looks labels up in a dictionary: no arithmetic",
+)
+free(f"{_NAME}LabelEncoder.inverse_transform", reason="looks labels up by index: no arithmetic")
+
+
+def length(value: Any) -> int:
+    """How many samples a one-dimensional argument has; short arrays of integers arrive as tuples."""
+    if isinstance(value, TensorSpec):
+        return value.shape[0]
+    return len(value) if isinstance(value, tuple) else 0
+
+
+def _columns(X: Any) -> int:
+    return X.shape[1] if isinstance(X, TensorSpec) and len(X.shape) > 1 else 1
+
+
+def _looked_up(X: TensorSpec, columns: int) -> Work:
+    """Finding the categories of floating-point columns sorts them and compares with nan: 89 operations a column; of
+    integers 29."""
+    sorting = Work.of(floats(X), compare=round(stored(X) * math.log2(max(X.shape[0], 2))))
+    return arithmetic((89 if X.precision.kind == "float" else 29) * columns, DOUBLE) + sorting
+
+
+@rule(f"{_NAME}OneHotEncoder.fit", f"{_NAME}OrdinalEncoder.fit", family="encoding")
+def encoder_fit(X: TensorSpec, categories: Any = "auto", **_: Any) -> Work:
+    """The finiteness check and the distinct values of each column; known categories need none."""
+    return validated(X) + (distinct(_columns(X)) if categories == "auto" else Work())
+
+
+@rule(f"{_NAME}OneHotEncoder.transform", family="encoding")
+def one_hot(
+    X: TensorSpec, sparse_output: bool = True, drop: Any = None, out: tuple[TensorSpec, ...] = (), **_: Any
+) -> Work:
+    """The finiteness check and looking up; where the result is dense, each one is added into zeros; those of a dropped
+    category are not, of which there are as many as of others."""
+    work = validated(X) + _looked_up(X, _columns(X))
+    if sparse_output or not out:
+        return work
+    kept = out[0].shape[1] / (out[0].shape[1] + _columns(X)) if drop is not None else 1.0
+    return work + arithmetic(0, floats(out[0]), add=X.numel * kept)
+
+
+@rule(f"{_NAME}OneHotEncoder.inverse_transform", family="encoding")
+def one_hot_back(X: TensorSpec, n_features_in_: int = 1, **_: Any) -> Work:
+    """The finiteness check, and the largest of each feature's columns: of a sparse matrix the sum of its ones too."""
+    found = X.shape[0] * n_features_in_ if X.nnz is not None else 0
+    return validated(X) + Work.of(DOUBLE, add=found, compare=stored(X))
+
+
+@rule(f"{_NAME}OrdinalEncoder.transform", family="encoding")
+def ordinal(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check and looking up."""
+    return validated(X) + _looked_up(X, _columns(X))
+
+
+@rule(f"{_NAME}OrdinalEncoder.inverse_transform", family="encoding")
+def ordinal_back(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check; categories are looked up by index."""
+    return validated(X)
+
+
+@rule(*(f"{_NAME}LabelEncoder.{method}" for method in ("fit", "fit_transform", "transform")), family="encoding")
+def labels(y: Any = None, **_: Any) -> Work:
+    """The distinct labels, or looking them up; floating-point ones are checked too."""
+    return distinct(1) + (validated(y) if isinstance(y, TensorSpec) else Work())
+
+
+@rule(f"{_NAME}LabelBinarizer.fit", family="encoding")
+def label_binarizer_fit(y: Any = None, **_: Any) -> Work:
+    """The kind of target and its distinct labels: np.unique twice."""
+    return distinct(2)
+
+
+@rule(f"{_NAME}LabelBinarizer.transform", family="encoding")
+def label_binarizer(y: Any = None, **_: Any) -> Work:
+    """The kind of target and its distinct labels, and one element set for each sample."""
+    return distinct(2) + Work.of(DOUBLE, index=length(y))
+
+
+free(f"{_NAME}LabelBinarizer.fit_transform", reason="calls fit and transform, which are counted")
+
+
+@rule(f"{_NAME}LabelBinarizer.inverse_transform", family="encoding")
+def label_binarizer_back(Y: Any = None, **_: Any) -> Work:
+    """The largest column of each row, or a comparison with the threshold."""
+    return Work.of(DOUBLE, compare=Y.numel if isinstance(Y, TensorSpec) else length(Y))
+
+
+def _classes(classes_: Any) -> int:
+    """How many columns of encodings the target asks for: one for each class of more than two."""
+    count = length(classes_)
+    return count if count > 2 else 1
+
+
+def _encoded(X: TensorSpec, rows: float, categories: float, smooth: Any) -> Work:
+    """Means of the target by category: a sum for each value, then, where the smoothing follows from the variances,
+    a squared deviation (3 more) and some 10 operations for each category."""
+    each, end = (4, 10) if smooth == "auto" else (2, 3)
+    return arithmetic(each * rows * _columns(X) + end * categories, DOUBLE)
+
+
+@rule(f"{_NAME}TargetEncoder.fit", family="encoding")
+def target_encoder_fit(
+    X: TensorSpec, y: Any = None, smooth: Any = "auto", classes_: Any = None, categories_: Any = (), **_: Any
+) -> Work:
+    """Categories are found and looked up; for each class of a target of more than two, mean and variance of the target,
+    then its mean by category, drawn towards the whole mean."""
+    columns = _columns(X)
+    known = sum(length(one) for one in categories_) if isinstance(categories_, tuple) else 10 * columns
+    target = arithmetic(6 * length(y) * _classes(classes_), DOUBLE)
+    encoded = _encoded(X, X.shape[0], known, smooth) * _classes(classes_)
+    return validated(X) * 2 + distinct(columns) + _looked_up(X, columns) + target + encoded
+
+
+@rule(f"{_NAME}TargetEncoder.fit_transform", family="encoding")
+def target_encoder_fit_transform(
+    X: TensorSpec, y: Any = None, smooth: Any = "auto", classes_: Any = None, categories_: Any = (), cv: Any = 5,
+    **_: Any,
+) -> Work:  # fmt: skip
+    """As fit, and once more for each fold on the samples of the others."""
+    whole = target_encoder_fit(X, y, smooth, classes_, categories_)
+    folds = cv if isinstance(cv, int) else 5
+    known = sum(length(one) for one in categories_) if isinstance(categories_, tuple) else 10 * _columns(X)
+    rows = X.shape[0] * (folds - 1) / max(folds, 1)
+    fold = (_encoded(X, rows, known, smooth) + arithmetic(5 * rows, DOUBLE)) * _classes(classes_)
+    return whole + fold * folds
+
+
+@rule(f"{_NAME}TargetEncoder.transform", family="encoding")
+def target_encoder(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check and looking up."""
+    return validated(X) + _looked_up(X, _columns(X))
+
+
+@rule(f"{_NAME}KBinsDiscretizer.fit", family="encoding")
+def bins_fit(X: TensorSpec, n_bins: Any = 5, strategy: str = "quantile", subsample: Any = 200_000, **_: Any) -> Work:
+    """The finiteness check; for each column equal bins (4 operations an edge), quantiles (16 an edge and 128), or
+    k-means in one dimension, which is counted as itself, with 12 operations a bin for its start and its edges."""
+    bins = n_bins if isinstance(n_bins, int) else sum(n_bins) / len(n_bins) if isinstance(n_bins, tuple) else 5
+    each = {"uniform": 4 * (bins + 1), "quantile": 16 * bins + 128, "kmeans": 12 * bins}[strategy]
+    return checked(X) + arithmetic(each * X.shape[1], DOUBLE, compare=4 * X.numel)
+
+
+@rule(f"{_NAME}KBinsDiscretizer.transform", family="encoding")
+def bins(X: TensorSpec, n_bins: Any = 5, **_: Any) -> Work:
+    """The finiteness check and a binary search for each value; the encoder that follows is counted as itself."""
+    size = n_bins if isinstance(n_bins, int) else 5
+    return checked(X) + Work.of(floats(X), compare=X.numel * math.ceil(math.log2(max(size, 2))))
+
+
+@rule(f"{_NAME}KBinsDiscretizer.inverse_transform", family="encoding")
+def bins_back(X: TensorSpec, n_features_in_: int = 1, n_bins: Any = 5, **_: Any) -> Work:
+    """The finiteness check and the centres of the bins: 2 operations each."""
+    size = n_bins if isinstance(n_bins, int) else 5
+    p = floats(X)
+    return Work.of(p, add=X.shape[0] * n_features_in_) + arithmetic(2 * size * n_features_in_, p)

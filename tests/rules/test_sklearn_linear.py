@@ -1,0 +1,152 @@
+"""Linear models: small cases by hand, and every measured fit beside what is counted for it."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bitwatt
+from bitwatt.formulas import lapack
+from bitwatt.formulas.descent import coordinate_descent
+from bitwatt.formulas.linear import Design, lbfgs, linear_loss, product
+from bitwatt.formulas.vector import DOUBLE, SINGLE
+from bitwatt.records import Work
+from bitwatt.rules.sklearn.linear_sag import sag
+
+pytest.importorskip("sklearn")
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "accuracy"))
+
+import estimators
+
+_MODULES = ("linear_model", "svm.LinearSV", "discriminant_analysis", "cross_decomposition", "isotonic", "dummy")
+
+
+def _parameters() -> list[Any]:
+    rows = [row for row in estimators.rows() if any(module in row["cls"] for module in _MODULES)]
+    return [
+        pytest.param(row, id=f"{row['name']}-{row['n']}x{row['f']}", marks=[pytest.mark.slow] if place % 9 else [])
+        for place, row in enumerate(rows)
+    ]
+
+
+def _amount(work: Work) -> int:
+    return sum(n for *_, n in work.ops) + sum(2 * one.macs * times for one, times in work.products)
+
+
+def _flops(call: Any) -> int:
+    with bitwatt.measure(keep=False) as session:
+        call()
+    assert session.run is not None
+    priced = bitwatt.totals(session.run)
+    assert not priced.missing
+    return priced.total
+
+
+@pytest.mark.parametrize("row", _parameters())
+def test_measured_calls_are_counted(row: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for case in estimators.cases(row):
+            if case.missing:
+                pytest.skip(f"no rule yet: {', '.join(case.missing)}")
+            if case.method != "fit":
+                assert case.error < 1.1, case
+            else:
+                assert case.error < (1.6 if case.estimated else 1.2), case
+
+
+def test_prediction_is_check_product_and_intercept() -> None:
+    from sklearn.linear_model import LinearRegression
+
+    X, y = np.random.default_rng(0).normal(size=(50, 6)), np.arange(50.0)
+    model = LinearRegression().fit(X, y)
+    assert _flops(lambda: model.predict(X)) == 50 * 6 + (2 * 50 * 6 + 6 * 50) + 50
+    single = X.astype("float32")
+    other = LinearRegression().fit(single, y.astype("float32"))
+    assert _flops(lambda: other.predict(single)) == 50 * 6 + (2 * 50 * 6 + 14 * 50) + 50
+
+
+def test_sparse_prediction_counts_stored_elements() -> None:
+    from scipy.sparse import random
+    from sklearn.linear_model import Lasso, Ridge
+
+    X = random(80, 12, 0.2, format="csr", random_state=0)
+    y = np.asarray(X.sum(axis=1)).ravel()
+    ridge, lasso = Ridge().fit(X, y), Lasso(alpha=1e-4).fit(X, y)
+    assert _flops(lambda: ridge.predict(X)) == 3 * X.nnz + 80
+    assert _flops(lambda: lasso.predict(X)) == 2 * X.nnz + 80  # it does not check sparse data
+
+
+def test_gram_matrix_is_half_in_blocks_of_eight() -> None:
+    assert _amount(lapack.syrk(16, 200, DOUBLE)) == 2 * 200 * (64 + 2 * 64) + (192 + 2 * 36)
+    assert _amount(lapack.syrk(8, 60, DOUBLE)) == 2 * 60 * 64 + 64 + 36
+    assert _amount(lapack.syrk(10, 100, DOUBLE)) == 2 * 100 * (64 + 20) + 84 + 36 + 3
+
+
+def test_products_and_their_last_step() -> None:
+    assert _amount(product(600, 16, 4, DOUBLE)) == 2 * 600 * 64 + 2400
+    assert _amount(product(200, 16, 3, DOUBLE)) == 2 * 200 * 48 + 1200
+    assert _amount(product(200, 16, 3, SINGLE)) == 2 * 200 * 48 + 1200
+    assert _amount(product(600, 40, 1, DOUBLE)) == 51600
+    assert _amount(lapack.gemv(600, 40, DOUBLE, columns=True)) == 54000
+    assert product(600, 16, 4, DOUBLE).macs == 600 * 64
+
+
+@pytest.mark.parametrize(
+    ("work", "executed"),
+    [
+        (lapack.least_squares(600, 40, 1, DOUBLE), 2589146),
+        (lapack.least_squares(300, 20, 3, DOUBLE), 433343),
+        (lapack.svd(600, 40, DOUBLE), 6829789),
+        (lapack.svd(203, 17, DOUBLE), 479675),
+        (lapack.svd(150, 100, DOUBLE), 16908294),
+        (lapack.singular_values(300, 33, DOUBLE), 766540),
+        (lapack.qr(600, 40, DOUBLE), 3769164),
+        (lapack.eigh(100, DOUBLE), 4374636),
+        (lapack.eigh_divided(100, DOUBLE), 7219660),
+        (lapack.eigh_generalised(64, DOUBLE), 2575243),
+        (lapack.cholesky(100, DOUBLE), 376391),
+        (lapack.solve_positive(40, 1, DOUBLE), 54660),
+        (lapack.lu(100, DOUBLE), 691597),
+        (lapack.inverse(50), 344429),
+        (lapack.pseudo_inverse_symmetric(40, DOUBLE), 878227),
+    ],
+)
+def test_factorisations_are_near_what_runs(work: Work, executed: int) -> None:
+    assert _amount(work) == pytest.approx(executed, rel=0.07)
+
+
+def test_coordinate_descent_by_hand() -> None:
+    dense = Design(600, 16, -1, DOUBLE)
+    work = coordinate_descent(dense, sweeps=5, nonzero=16)
+    gaps = 2 * (2 * 600 * 16 + 6 * 16 + 4 * 600 + 4 * 16)
+    assert _amount(work) == 4.25 * 9600 + 2 * 600 + gaps + 5 * 16 * (4 * 600 + 30)
+    assert not work.estimated
+    assert coordinate_descent(dense, sweeps=5, nonzero=9).estimated
+
+
+def test_stochastic_average_gradient_by_hand() -> None:
+    design = Design(100, 10, -1, DOUBLE)
+    work = sag(design, "squared", 1, 3, saga=False, prox=False, intercept=False)
+    assert _amount(work) == 3 * (8 * 1000 + 10 * 100 + 6 * 10)
+    work = sag(design, "squared", 1, 3, saga=True, prox=False, intercept=False)
+    assert _amount(work) == 3 * (14 * 1000 + 10 * 100 + 6 * 10)
+
+
+def test_logistic_loss_by_hand() -> None:
+    design = Design(100, 10, -1, DOUBLE)
+    work = linear_loss(design, "HalfBinomialLoss", 0, False, False, 2)
+    raw, pointwise = 2 * 1000 + 6 * 100 + 100, 58 * 100
+    gradient = 2.25 * 1000 + 100 + 20 + 100
+    assert _amount(work) == raw + pointwise + 100 + 20 + 17 + gradient
+
+
+def test_lbfgs_grows_with_its_memory() -> None:
+    assert _amount(lbfgs(200, 1, 2)) == 200 * 12 + 6 * 200
+    assert _amount(lbfgs(200, 40, 41)) == pytest.approx(1442435, rel=0.05)
+    assert _amount(lbfgs(92, 40, 43, bounded=True)) == pytest.approx(1088465, rel=0.05)
