@@ -173,3 +173,17 @@ def test_a_class_made_while_measuring_is_counted_and_left_alone_afterwards() -> 
     assert session.run is not None
     assert "sklearn.linear_model.LinearRegression.fit" in {row.op.name for row in session.run.ledger}
     assert not any("bitwatt" in str(getattr(value, "__module__", "")) for value in vars(Mine).values())
+
+
+def test_a_program_that_imports_scikit_learn_while_measured_is_counted_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import numpy as np\n"
+        "from sklearn.linear_model import LogisticRegression\n"
+        "X = np.random.RandomState(0).randn(60, 3)\n"
+        "LogisticRegression().fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0)\n"
+    )
+    command = [sys.executable, "-m", "bitwatt", "run", "--quiet", "--store", str(tmp_path), "program.py"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    found = calls(bitwatt.load(store=tmp_path))
+    assert found["score", "LogisticRegression", "sklearn.base.ClassifierMixin.score"] == 1
+    assert {phase for phase, _, _ in found} == {"fit", "score"}

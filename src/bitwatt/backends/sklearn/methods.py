@@ -29,7 +29,8 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
     def announce(cls: type[Any], /, **kwargs: Any) -> None:
         super(BaseEstimator, cls).__init_subclass__(**kwargs)
         if watch.on:
-            undo.extend(wrap(watch, cls))
+            for parent in cls.__mro__:  # mixins announce themselves to nobody
+                undo.extend(wrap(watch, parent))
 
     BaseEstimator.__init_subclass__ = classmethod(announce)
 
