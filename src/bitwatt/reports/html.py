@@ -105,8 +105,9 @@ def _table(table: Table, paint: _Paint) -> str:
 
 def _row(kinds: list[str], cells: list[str], dot: str, bar: str) -> str:
     first, *rest = (escape(cell) for cell in cells)
+    broken = first.replace(".", ".<wbr>")  # long paths break between their steps
     others = "".join(f'<td class="{kind}">{cell}</td>' for kind, cell in zip(kinds[1:], rest, strict=True))
-    return f'<tr><th scope="row" class="{kinds[0]}" title="{first}">{dot}{first}</th>{others}{bar}</tr>'
+    return f'<tr><th scope="row" class="{kinds[0]}" title="{first}">{dot}{broken}</th>{others}{bar}</tr>'
 
 
 def _footer(view: View) -> str:

@@ -59,11 +59,11 @@ STYLE = """
   font-weight: 400; white-space: nowrap; background: none; vertical-align: middle; }
 .bitwatt tr > :last-child { padding-right: 0; }
 .bitwatt thead th, .bitwatt thead td { border-top: 0; color: var(--soft); font-size: .8rem; font-weight: 500; }
-.bitwatt tbody th { font-weight: 500; max-width: 22rem; overflow: hidden; text-overflow: ellipsis; }
+.bitwatt tbody th { font-weight: 500; max-width: 19rem; white-space: normal; overflow-wrap: anywhere; }
 .bitwatt tfoot th, .bitwatt tfoot td { font-weight: 650; }
 .bitwatt td.number, .bitwatt th.number { text-align: right; font-variant-numeric: tabular-nums; }
 .bitwatt td.text { color: var(--soft); max-width: 13rem; overflow: hidden; text-overflow: ellipsis; }
-.bitwatt .bar { width: 20%; min-width: 5rem; padding-right: 0; }
+.bitwatt .bar { width: 20%; min-width: 4rem; padding-right: 0; }
 .bitwatt footer { color: var(--soft); font-size: .84rem; padding: .3rem .2rem 0; }
 .bitwatt footer ul { margin: 0 0 .8rem; padding-left: 1.2rem; }
 .bitwatt .formula { max-width: 46rem; } .bitwatt .formula code { color: var(--ink); font-weight: 600; }
