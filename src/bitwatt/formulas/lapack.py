@@ -77,11 +77,6 @@ def lu(n: int, precision: Precision) -> Work:
     return arithmetic(0.68 * n**3 + 0.8 * n**2, precision)
 
 
-def solve_general(n: int, columns: int, precision: Precision = DOUBLE) -> Work:
-    """numpy.linalg.solve (always double): LU and two triangular solves."""
-    return lu(n, precision) + arithmetic(2.1 * n**2 * columns, precision)
-
-
 def solve_checked(n: int, columns: int, precision: Precision) -> Work:
     """scipy.linalg.solve: LU, two triangular solves, and the reciprocal condition number."""
     return lu(n, precision) + arithmetic((12 * n**2 + 30 * n) + 2.1 * n**2 * columns, precision)
@@ -178,11 +173,6 @@ def eigh_divided(n: int, precision: Precision) -> Work:
 def eigh_generalised(n: int, precision: Precision) -> Work:
     """scipy.linalg.eigh(a, b) (sygvd): Cholesky, the reduction (2n³), syevd, the way back."""
     return arithmetic(7.7 * n**3 + _divided(n, precision, 5.7, 33, 0.4, 57), precision)
-
-
-def eigenvalues_symmetric(n: int, precision: Precision) -> Work:
-    """Tridiagonal form 4/3·n³ and the values alone."""
-    return arithmetic(1.2 * n**3 + 27 * n**2 if n <= _BLOCK else 1.46 * n**3 + 64 * n**2, precision)
 
 
 def pseudo_inverse_symmetric(n: int, precision: Precision) -> Work:

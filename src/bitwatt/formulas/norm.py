@@ -31,12 +31,6 @@ def channel_norm(elements: int, rows: int, channels: int, precision: Precision) 
     return statistics(elements, rows, precision) + fold(channels, precision) + line(elements, precision)
 
 
-def channel_norm_backward(elements: int, channels: int, precision: Precision) -> Work:
-    """Σ g and Σ g·x per channel (3 operations per element), then dx = a·g + b·x + c (4): Ioffe & Szegedy 2015, section
-    3, with what is constant over a row gathered in a, b, c; about ten operations per channel for those."""
-    return channel_sums(elements, precision) + channel_gradient(elements, channels, precision)
-
-
 def channel_sums(elements: int, precision: Precision) -> Work:
     """Σ g and Σ g·x."""
     return Work.of(precision, mul=elements, add=2 * elements)

@@ -15,7 +15,7 @@ from bitwatt.records import NECESSARY, TensorSpec, Work
 DOUBLE, SINGLE = dtype("float64").precision, dtype("float32").precision
 
 #: Operations of one call on one element: (float64, float32).
-EXP, LOG, TANH, EXPIT = (20, 24), (23, 29), (33, 13), (22, 26)
+EXP, LOG, TANH = (20, 24), (23, 29), (33, 13)
 
 
 def function(cost: tuple[int, int], elements: float, precision: Precision) -> Work:

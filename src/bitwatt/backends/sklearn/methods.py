@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +108,3 @@ def _watched(watch: EstimatorWatch, name: str, function: Callable[..., Any]) -> 
 
 def phase_of(name: str) -> str:
     return PHASES.get(name, "fit")
-
-
-def is_loaded(library: str) -> bool:
-    return library in sys.modules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.arrays import floats
@@ -12,12 +13,23 @@ from bitwatt.rules.sklearn._linear import classes_of
 
 _CLASSIFIER, _REGRESSOR = "sklearn.dummy.DummyClassifier", "sklearn.dummy.DummyRegressor"
 
+free(f"{_REGRESSOR}.predict", reason="repeats a constant")
 free(
-    f"{_CLASSIFIER}.predict",
-    f"{_CLASSIFIER}.predict_proba",
-    f"{_REGRESSOR}.predict",
-    reason="repeats a constant, or draws from the classes",
+    f"{_CLASSIFIER}.score",
+    f"{_REGRESSOR}.score",
+    reason="calls the score of all estimators of its kind, which is counted",
 )
+
+
+@rule(f"{_CLASSIFIER}.predict", f"{_CLASSIFIER}.predict_proba", family="dummy")
+def classifier_predict(X: TensorSpec, classes_: Any = None, strategy: str = "prior", **_: Any) -> Work:
+    """A constant, repeated; uniform and stratified draw a class for each sample, the latter by numpy's multinomial: the
+    share that is left, and the chance within it, for each class until one is drawn."""
+    rows = X.shape[0]
+    if strategy == "stratified":
+        drawn = arithmetic(2 * rows * classes_of(classes_), DOUBLE) + Work.of(DOUBLE, random=rows)
+        return replace(drawn, estimated=True)
+    return Work.of(DOUBLE, random=rows) if strategy == "uniform" else Work()
 
 
 @rule(f"{_CLASSIFIER}.fit", family="dummy")
@@ -32,12 +44,6 @@ def classifier_fit(classes_: Any = None, sample_weight: Any = None, y: Any = Non
 def classifier_log(X: TensorSpec, classes_: Any = None, **_: Any) -> Work:
     """Logarithms of the constant probabilities of each sample."""
     return function(LOG, X.shape[0] * classes_of(classes_), DOUBLE)
-
-
-@rule(f"{_CLASSIFIER}.score", f"{_REGRESSOR}.score", family="dummy")
-def dummy_score(**_: Any) -> Work:
-    """The parent's score is counted."""
-    return Work()
 
 
 @rule(f"{_REGRESSOR}.fit", family="dummy")
