@@ -124,7 +124,8 @@ def test_export_and_tracing_work_inside_a_session() -> None:
     net, (x, _) = Net(), batch()
     with bitwatt.measure(keep=False):
         torch.export.export(net, (x,)).run_decompositions()
-        torch.export.export(net, (x,), strict=True)
+        if torch.__version__ >= (2, 11):  # see docs/limits.md
+            torch.export.export(net, (x,), strict=True)
     fresh = Net()
     with bitwatt.measure(keep=False):
         traced = torch.jit.trace(fresh, x)
