@@ -1,10 +1,11 @@
-"""What exact counting adds to a training step, beside an empty dispatch mode and other tools, in one process.
+"""What watching adds to a training step, beside other tools, in one process.
 
-    python benchmarks/overhead.py [--rounds 40] [--device cpu|cuda] [--workloads mlp,encoder,...] [--json FILE]
+    python benchmarks/overhead.py [--device cpu|cuda] [--workloads mlp,resnet,...] [--pairs 15] [--cold 0] [--json FILE]
 
-Each round times a step under every condition, in random order, on one model. Printed: the median over rounds of
-step-time ratios against the plain step of the same round, an A/A control, and the factor this issue asks for: what
-bitwatt adds divided by what an empty TorchDispatchMode adds.
+Blocks of steps with a tool and without it alternate in random order; a ratio is that of two neighbouring blocks, and
+what is printed is the median of the ratios with a 95 % interval from resampling them. "off" against "off" is the
+control: what the machine alone does. Steps are timed after the tool has been set up and has learned what it learns;
+`--cold` also times so many steps from the opening of the session on.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import nn
+from overhead_workloads import WORKLOADS, Step
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import bitwatt
+
+#: Steps under a tool before it is timed: after these bitwatt looks again only after hundreds more.
+LEARN = 112
 
 
 class EmptyMode(TorchDispatchMode):
@@ -32,77 +35,14 @@ class EmptyMode(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-class Encoder(nn.Module):
-    def __init__(self, vocabulary: int = 2000, width: int = 256, layers: int = 4) -> None:
-        super().__init__()
-        self.embedding = nn.Embedding(vocabulary, width)
-        layer = nn.TransformerEncoderLayer(width, 4, 4 * width, 0.1, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
-        self.decoder = nn.Linear(width, vocabulary)
-
-    def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        return self.decoder(self.encoder(self.embedding(ids))).flatten(0, 1)
-
-
-def conv_net() -> nn.Module:
-    def block(i: int, o: int) -> nn.Module:
-        return nn.Sequential(nn.Conv2d(i, o, 3, padding=1, bias=False), nn.BatchNorm2d(o), nn.ReLU())
-
-    body = [block(3, 32), block(32, 64), nn.MaxPool2d(2), block(64, 64), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
-    return nn.Sequential(*body, nn.Linear(64, 10))
-
-
-def workload(name: str, device: str) -> Callable[[], None]:
-    torch.manual_seed(0)
-    if name == "quantised":
-        return quantised(device)
-    if name == "mlp":
-        model: nn.Module = nn.Sequential(
-            nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
-        )
-        x, y = torch.randn(64, 784), torch.randint(0, 10, (64,))
-    elif name == "convnet":
-        model, x, y = conv_net(), torch.randn(8, 3, 32, 32), torch.randint(0, 10, (8,))
-    else:
-        model, x, y = Encoder(), torch.randint(0, 2000, (1, 128)), torch.randint(0, 2000, (128,))
-    model, x, y = model.to(device), x.to(device), y.to(device)
-    optimizer = torch.optim.AdamW(model.parameters())
-
-    def step() -> None:
-        optimizer.zero_grad()
-        F.cross_entropy(model(x), y).backward()
-        optimizer.step()
-        if device == "cuda":
-            torch.cuda.synchronize()
-
-    return step
-
-
-def quantised(device: str) -> Callable[[], None]:
-    """Inference through 8-bit layers, whose precision is looked up at first sight and must cost nothing after it."""
-    from torchao.quantization import Int8WeightOnlyConfig, quantize_
-
-    model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(12)]).to(device)
-    quantize_(model, Int8WeightOnlyConfig())
-    x = torch.randn(16, 256, device=device)
-
-    def step() -> None:
-        with torch.no_grad():
-            model(x)
-        if device == "cuda":
-            torch.cuda.synchronize()
-
-    return step
-
-
-def conditions() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
+def tools() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
     from torch.utils.flop_counter import FlopCounterMode
 
     found: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-        "plain": contextlib.nullcontext,
-        "plain again (A/A)": contextlib.nullcontext,
-        "empty mode": EmptyMode,
+        "off (control)": contextlib.nullcontext,
         "bitwatt": lambda: bitwatt.measure("overhead", keep=False),
+        "bitwatt, every step counted": lambda: bitwatt.measure("overhead", keep=False, exactness="always"),
+        "empty dispatch mode": EmptyMode,
         "FlopCounterMode": lambda: FlopCounterMode(display=False),
         "torch.profiler": lambda: torch.profiler.profile(with_flops=True, record_shapes=True),
     }
@@ -113,51 +53,87 @@ def conditions() -> dict[str, Callable[[], AbstractContextManager[Any]]]:
     return found
 
 
-def measure(step: Callable[[], None], rounds: int) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in conditions()}
-    for i in range(rounds + 2):
-        order = list(conditions().items())
-        random.shuffle(order)
-        for name, make in order:
-            with make():
-                step()  # not timed: the first step under any tool also sets it up
-                spent = min(timed(step) for _ in range(3))  # the machine is shared: the least disturbed of three
-            if i >= 2:
-                times[name].append(spent)
-    return times
-
-
-def timed(step: Callable[[], None]) -> float:
+def timed(step: Step, steps: int) -> float:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
     began = time.perf_counter()
-    step()
-    return time.perf_counter() - began
+    for _ in range(steps):
+        step()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return (time.perf_counter() - began) / steps
+
+
+def block(step: Step, tool: Callable[[], AbstractContextManager[Any]], learn: int, steps: int) -> float:
+    with tool():
+        for _ in range(learn):
+            step()
+        return timed(step, steps)
+
+
+def ratios(step: Step, tool: Callable[..., Any], pairs: int, learn: int, steps: int) -> list[float]:
+    found = []
+    for _ in range(pairs):
+        spent = {}
+        for on in random.sample([True, False], 2):
+            spent[on] = block(step, tool if on else contextlib.nullcontext, learn if on else min(learn, 2), steps)
+        found.append(spent[True] / spent[False])
+    return found
+
+
+def interval(values: list[float], rounds: int = 2000) -> tuple[float, float]:
+    """Of the median, by resampling."""
+    medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(rounds))
+    return medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
+
+
+def line(name: str, values: list[float]) -> dict[str, Any]:
+    low, high = interval(values)
+    median = statistics.median(values)
+    print(f"  {name:28} {median:6.3f}  [{low:.3f}, {high:.3f}]", flush=True)
+    return {"median": median, "low": low, "high": high, "ratios": values}
+
+
+def agree(step: Step, steps: int) -> bool:
+    """Whether the totals are those of counting every step."""
+    found = []
+    for exactness in ("always", "auto"):
+        with bitwatt.measure("overhead", keep=False, exactness=exactness) as session:
+            for _ in range(steps):
+                step()
+        found.append(bitwatt.totals(session.run).by("phase"))
+    return found[0] == found[1]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=40)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--workloads", default="mlp,convnet,encoder,quantised")
+    parser.add_argument("--workloads", default="mlp,resnet,transformer,gpt2")
+    parser.add_argument("--tools", default="", help="only those whose names begin so, separated by commas")
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.5, help="length of a block")
+    parser.add_argument("--cold", type=int, default=0)
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    results = {}
+    wanted = tuple(options.tools.split(",")) if options.tools else ("",)
+    results: dict[str, Any] = {}
     for name in options.workloads.split(","):
-        times = measure(workload(name, options.device), options.rounds)
-        ratios = {
-            tool: statistics.median(t / p for t, p in zip(spent, times["plain"], strict=True))
-            for tool, spent in times.items()
-        }
-        added = {
-            tool: statistics.median(t - p for t, p in zip(spent, times["plain"], strict=True))
-            for tool, spent in times.items()
-        }
-        factor = added["bitwatt"] / added["empty mode"]
-        results[name] = {"ratios": ratios, "bitwatt / empty mode": factor}
-        print(f"\n{name} on {options.device}: plain step {1000 * statistics.median(times['plain']):.1f} ms")
-        for tool, ratio in ratios.items():
-            print(f"  {tool:20s} {ratio:6.2f} x   (+{1000 * added[tool]:.2f} ms)")
-        print(f"  bitwatt adds {factor:.2f} times what an empty dispatch mode adds")
+        torch.manual_seed(0)
+        step = WORKLOADS[name](options.device)
+        seconds = block(step, contextlib.nullcontext, 5, 5)
+        steps = max(3, round(options.seconds / seconds))
+        print(f"{name}: {1e3 * seconds:.2f} ms a step, blocks of {steps}, totals equal: {agree(step, 40)}", flush=True)
+        results[name] = {"seconds": seconds}
+        for tool, make in tools().items():
+            if tool.startswith(wanted):
+                fast = tool.startswith(("off", "bitwatt")) and "every" not in tool
+                pairs = options.pairs if fast else max(5, options.pairs // 3)
+                learn = LEARN if fast else 2
+                results[name][tool] = line(tool, ratios(step, make, pairs, learn, steps if fast else max(3, steps // 4)))
+        if options.cold:
+            cold = ratios(step, tools()["bitwatt"], max(3, options.pairs // 3), 0, options.cold)
+            results[name]["cold"] = line(f"bitwatt, {options.cold} cold steps", cold)
     if options.json:
         with open(options.json, "w") as file:
             json.dump(results, file, indent=1)

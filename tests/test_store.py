@@ -15,7 +15,8 @@ from bitwatt import store
 from bitwatt.dtypes import Precision
 from bitwatt.errors import RunFileError, UnknownNameError
 from bitwatt.fingerprint import summary
-from bitwatt.ledger import Row
+from bitwatt.folding import Folder
+from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer, Op, Quantised, TensorSpec
 from factories import make_run, mm_op, transformer_run
 
@@ -83,7 +84,14 @@ def test_files_follow_the_published_schema(tmp_path):
 def test_files_of_every_version_stay_readable():
     assert same(store.load(DATA / "run-v1.run"), transformer_run(2, 64, 3, 8))
     assert same(store.load(DATA / "run-v2.run"), quantised_run())
+    assert same(store.load(DATA / "run-v3.run"), folded_run())
     assert store.headers(DATA)[0][0].summary["totals"]["flops"] > 0
+
+
+def folded_run():
+    run = quantised_run()
+    sizes = Ledger(Row("forward", "lm_head", mm_op(n, 64, 5000), n) for n in range(1, 20))
+    return replace(run, id="20260102-030405-abc124", ledger=Folder(run.layers).ledger(run.ledger + sizes, 1))
 
 
 def quantised_run():
@@ -96,9 +104,10 @@ def quantised_run():
 
 def test_an_older_file_goes_through_every_migration(tmp_path, monkeypatch):
     path = store.save(make_run(name="old"), tmp_path)
-    monkeypatch.setattr(store, "VERSION", 4)
-    monkeypatch.setitem(store.MIGRATIONS, 2, lambda header, body: (header | {"name": header["name"] + "er"}, body))
-    monkeypatch.setitem(store.MIGRATIONS, 3, lambda header, body: (header | {"name": header["name"] + "!"}, body))
+    now = store.VERSION
+    monkeypatch.setattr(store, "VERSION", now + 2)
+    monkeypatch.setitem(store.MIGRATIONS, now, lambda header, body: (header | {"name": header["name"] + "er"}, body))
+    monkeypatch.setitem(store.MIGRATIONS, now + 1, lambda header, body: (header | {"name": header["name"] + "!"}, body))
     assert store.load(path).name == "older!"
     assert store.runs(tmp_path)[0].name == "older!"
 
@@ -138,7 +147,7 @@ def test_a_damaged_file_says_what_is_wrong_and_hides_no_other(tmp_path):
         "cut-header": (whole[:40], "truncated"),
         "cut-body": (whole[:-5], "damaged"),
         "more": (whole + b"x", "damaged"),
-        "newer": (whole.replace(b'"version":2', b'"version":99', 1), "upgrade"),
+        "newer": (whole.replace(f'"version":{store.VERSION}'.encode(), b'"version":99', 1), "upgrade"),
         "lacking": (b'{"format":"bitwatt.run","version":1}\n', "damaged"),
     }
     for name, (content, _) in broken.items():

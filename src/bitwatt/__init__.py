@@ -23,6 +23,7 @@ _WHERE = {
     "report": "bitwatt.reports",
     "what_if": "bitwatt.whatif",
     "sweep": "bitwatt.whatif",
+    "join": "bitwatt.jobs",
     "load": "bitwatt.store",
     "save": "bitwatt.store",
     "runs": "bitwatt.store",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from bitwatt.errors import BitwattError as BitwattError
     from bitwatt.estimation import estimate as estimate
     from bitwatt.formulas.linalg import matmul as matmul
+    from bitwatt.jobs import join as join
     from bitwatt.notebook import load_ipython_extension as load_ipython_extension
     from bitwatt.pricing import CostModel as CostModel
     from bitwatt.pricing import Totals as Totals
@@ -72,7 +74,13 @@ if TYPE_CHECKING:
 __all__ = [*_WHERE, "__version__"]
 
 
+#: Modules that need a launcher to be installed, loaded when they are asked for.
+_LAUNCHERS = ("ray", "submitit")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _LAUNCHERS:
+        return importlib.import_module(f"bitwatt.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'bitwatt' has no attribute {name!r}")
     value = getattr(importlib.import_module(_WHERE[name]), name)

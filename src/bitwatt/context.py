@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
+
+#: Phases of one session that keep the name the user gave them. Of those that come later ("step 1001") numbers become
+#: "#"; where that does not help either, they are one.
+PHASES = 1_000
+MANY = "(more phases)"
 
 
 @dataclass(eq=False, slots=True)
@@ -16,7 +23,24 @@ class Token:
     name: str = ""
     parent: Token | None = None  # the session in which it was opened
     fakes: bool = False  # an estimate: fake tensors are what it counts
+    exactness: str = "always"  # or "auto", "sample": whether steps that are known may be credited instead of counted
     open: bool = True
+    #: How too many distinct calls are folded: from the layers known by then to a backends.harvest.Folder.
+    folder: Callable[[Any], Any] | None = None
+    contexts: dict[tuple[str, ...], Context] = field(default_factory=dict)
+    #: What processes started inside need to keep runs of their own beside this one's.
+    offer: dict[str, str] | None = None
+
+    def within(self, phases: tuple[str, ...]) -> Context:
+        """The context of this session and these phases: the same one each time, so that equal places are one place."""
+        context = self.contexts.get(phases)
+        if context is None:
+            if len(self.contexts) >= PHASES:
+                phases = tuple([re.sub(r"\d+", "#", phase) for phase in phases])
+                if phases not in self.contexts and len(self.contexts) >= 2 * PHASES:
+                    phases = (MANY,)
+            context = self.contexts.setdefault(phases, Context(self, phases))
+        return context
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,10 +89,13 @@ def current() -> Context | None:
 
 
 @contextmanager
-def opened(name: str, *, fakes: bool = False, phases: tuple[str, ...] = ()) -> Iterator[Context]:
+def opened(
+    name: str, *, fakes: bool = False, phases: tuple[str, ...] = (), exactness: str = "always", folder: Any = None
+) -> Iterator[Context]:
     """A new session's context, current inside the block."""
     outer = CONTEXT.get()
-    context = Context(Token(name, outer.token if outer and outer.token.open else None, fakes), phases)
+    parent = outer.token if outer and outer.token.open else None
+    context = Token(name, parent, fakes, exactness, folder=folder).within(phases)
     CONTEXT.set(context)
     _sessions.contexts.append(context)
     try:
@@ -88,7 +115,7 @@ def phase(name: str) -> Iterator[None]:
         yield
         return
     before = CONTEXT.get()
-    inside = Context(context.token, (*context.phases, name))
+    inside = context.token.within((*context.phases, name))
     CONTEXT.set(inside)
     try:
         yield

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from bitwatt.costs.flops import label
-from bitwatt.pricing import entries_of, totals
-from bitwatt.records import Run
+from bitwatt.folded import MARKS
+from bitwatt.pricing import Entry, entries_of, totals
+from bitwatt.records import Run, Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,9 @@ def fingerprint(run: Run) -> Fingerprint:
     Rows and columns are interchangeable (a kernel may compute the transpose) and a batch is that many products (a
     fused attention batches what others loop over). Element-wise work is not covered: kernels differ in it, and the
     FLOPs beside the digest hold it.
+
+    Every product has a mark, a number made of its sizes and precisions, and the digest is made of their sums by phase:
+    so calls that were folded into one row have left their part of it.
     """
     flops, bops = totals(run, "flops").by("phase"), totals(run, "bops").by("phase")
     digest = hashlib.sha256(json.dumps(_canonical(run), separators=(",", ":")).encode()).hexdigest()[:16]
@@ -51,15 +55,33 @@ def summary(run: Run) -> dict[str, Any]:
     }
 
 
-def _canonical(run: Run) -> list[tuple[object, ...]]:
-    computed: Counter[tuple[str, str, int, int, int]] = Counter()
+def _canonical(run: Run) -> list[tuple[str, str]]:
+    marks: dict[str, int] = {}
     for entry in entries_of(run.ledger, run.layers):
-        for product, times in entry.work.products if entry.work else ():
-            if not product.recomputed:
-                short, long = sorted((product.m, product.n))
-                key = (entry.row.phase, label(product.a.name, product.b.name), short, long, product.k)
-                computed[key] += product.batch * times * entry.row.calls
-    return sorted((*key, times) for key, times in computed.items() if times)
+        marks[entry.row.phase] = (marks.get(entry.row.phase, 0) + _mark(entry)) % MARKS
+    return sorted((phase, f"{sum:x}") for phase, sum in marks.items() if sum)
+
+
+def _mark(entry: Entry) -> int:
+    folded = entry.op.folded
+    return (mark_of(entry.work) if folded is None else folded.mark) * entry.row.calls
+
+
+def mark_of(work: Work | None) -> int:
+    """Marks of the products of one call, added up."""
+    return sum(
+        _mark_of_one(label(product.a.name, product.b.name), *sorted((product.m, product.n)), product.k)
+        * product.batch
+        * times
+        for product, times in (work.products if work else ())
+        if not product.recomputed
+    ) % MARKS  # fmt: skip
+
+
+@lru_cache(4096)
+def _mark_of_one(precisions: str, short: int, long: int, k: int) -> int:
+    name = f"{precisions} {short} {long} {k}"
+    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest())
 
 
 def _plain(sums: dict[str, int] | dict[tuple[str, ...], int]) -> dict[str, int]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from bitwatt.folded import Folded
 from bitwatt.records import Op
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`calls` equal calls of one op in one place."""
+    """`calls` equal calls of one op in one place. A folded op tells its calls itself, and stands in its row once."""
 
     phase: str
     scope: str
@@ -19,25 +20,46 @@ class Row:
 
 
 class Ledger:
-    """Rows with equal (phase, scope, op) are one row. Ledgers add and scale."""
+    """Rows with equal (phase, scope, op) are one row, and so are the folded ones of one op in one place. Ledgers add
+    and scale."""
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._calls: dict[tuple[str, str, Op], int] = {}
+        #: By phase, scope, name, and whether no rule covers it.
+        self._folded: dict[tuple[str, str, str, bool], Folded] = {}
         for row in rows:
             self.add(row.phase, row.scope, row.op, row.calls)
 
     def add(self, phase: str, scope: str, op: Op, calls: int = 1) -> None:
+        if op.folded is not None:
+            self._add_folded((phase, scope, op.name, bool(op.folded.reason)), op.folded * calls)
+            return
         key = (phase, scope, op)
         self._calls[key] = self._calls.get(key, 0) + calls
 
+    def _add_folded(self, place: tuple[str, str, str, bool], folded: Folded) -> None:
+        known = self._folded.get(place)
+        self._folded[place] = folded if known is None else known + folded
+
+    def clear(self) -> None:
+        self._calls.clear()
+        self._folded.clear()
+
     def __iter__(self) -> Iterator[Row]:
-        return (Row(*key, calls) for key, calls in self._calls.items())
+        for key, calls in self._calls.items():
+            yield Row(*key, calls)
+        for (phase, scope, name, _), folded in self._folded.items():
+            yield Row(phase, scope, Op(name, folded=folded), 1)
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return len(self._calls) + len(self._folded)
+
+    @property
+    def has_folded(self) -> bool:
+        return bool(self._folded)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Ledger) and self._calls == other._calls
+        return isinstance(other, Ledger) and (self._calls, self._folded) == (other._calls, other._folded)
 
     __hash__ = object.__hash__  # by identity: it can be a cache key, never a dict key by content
 

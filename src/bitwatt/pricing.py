@@ -52,6 +52,19 @@ class Entry:
     def op(self) -> Op:
         return self.row.op
 
+    @property
+    def calls(self) -> int:
+        """How many calls were made. Of folded ones `work` is the sum, and the row stands for it once."""
+        folded = self.op.folded
+        return self.row.calls if folded is None else self.row.calls * folded.calls
+
+    @property
+    def estimated(self) -> int:
+        """How many of them are estimated."""
+        if self.op.folded is not None:
+            return self.row.calls * self.op.folded.estimated
+        return self.row.calls if self.work is not None and self.work.estimated else 0
+
 
 @dataclass(frozen=True)
 class CostModel:
@@ -66,6 +79,9 @@ class CostModel:
     outside: frozenset[str] = frozenset({"text"})
     #: Whether this convention has no formula for a counted entry: it is then missing, for this model alone.
     lacks: Callable[[Entry], bool] = lambda entry: False
+    #: Whether it reads the work alone and asks for a sum of works what it asks for each. Then folded calls can be
+    #: priced by their sum; under other models they keep the price they had when they were folded.
+    adds_up: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -74,7 +90,16 @@ class CostModel:
         return bool(work.products) or not work.ops or any(kind not in self.outside for kind, *_ in work.ops)
 
     def status(self, entry: Entry) -> str:
+        if entry.op.folded is not None and not self.adds_up:
+            return entry.status if entry.op.folded.price(self.name) is not None else MISSING
         return MISSING if entry.status == COUNTED and self.lacks(entry) else entry.status
+
+    def price(self, entry: Entry) -> tuple[Charge, ...]:
+        """What is asked for one call; for folded ones, for all of them."""
+        if entry.op.folded is not None and not self.adds_up:
+            told = entry.op.folded.price(self.name) or ()
+            return tuple(Charge(kind, precision, amount, part) for kind, precision, part, amount in told)
+        return tuple(Charge(*charge) for charge in self.charges(entry))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +129,16 @@ class Totals:
         self.entries, self.model = entries, model
 
     @cached_property
-    def _charged(self) -> list[tuple[Entry, tuple[Charge, ...]]]:
+    def charged(self) -> list[tuple[Entry, tuple[Charge, ...]]]:
         return [
-            (entry, tuple(Charge(*charge) for charge in self.model.charges(entry)))
+            (entry, self.model.price(entry))
             for entry in self.entries
             if entry.work is not None and self.model.covers(entry.work) and self.model.status(entry) != MISSING
         ]
 
     @cached_property
     def total(self) -> int:
-        return sum(charge.amount * entry.row.calls for entry, charges in self._charged for charge in charges)
+        return sum(charge.amount * entry.row.calls for entry, charges in self.charged for charge in charges)
 
     def by(self, *keys: str) -> dict[str, int] | dict[tuple[str, ...], int]:
         """Sums over one or more of phase, scope, op, family, kind, precision, part. One key gives a dict of plain
@@ -122,7 +147,7 @@ class Totals:
             raise UnknownNameError(f"cannot sum by {', '.join(sorted(unknown))}; choose from {', '.join(KEYS)}")
         sums: dict[tuple[str, ...], int] = {}
         split = bool({"kind", "precision", "part"} & set(keys))
-        for entry, charges in self._charged:
+        for entry, charges in self.charged:
             for charge in charges if split or charges else (Charge("", "", 0),):
                 group = tuple(KEYS[key](entry, charge) for key in keys)
                 sums[group] = sums.get(group, 0) + charge.amount * entry.row.calls
@@ -136,7 +161,7 @@ class Totals:
         calls: dict[str, int] = {}
         for entry in self.entries:
             if self.model.status(entry) == MISSING:
-                calls[entry.op.name] = calls.get(entry.op.name, 0) + entry.row.calls
+                calls[entry.op.name] = calls.get(entry.op.name, 0) + entry.calls
         return calls
 
     @cached_property
@@ -144,9 +169,8 @@ class Totals:
         calls = {COUNTED: 0, FREE: 0, MISSING: 0}
         estimated = 0
         for entry in self.entries:
-            calls[self.model.status(entry)] += entry.row.calls
-            if entry.work is not None and entry.work.estimated:
-                estimated += entry.row.calls
+            calls[self.model.status(entry)] += entry.calls
+            estimated += entry.estimated
         unknown = {entry.row.scope for entry in self.entries if entry.layer is not None and entry.layer.unknown}
         return Coverage(calls[COUNTED], calls[FREE], calls[MISSING], estimated, len(unknown))
 
@@ -175,12 +199,16 @@ def cost_model(
     source: str,
     outside: Iterable[str] = ("text",),
     lacks: Callable[[Entry], bool] = lambda entry: False,
+    adds_up: bool = False,
 ) -> Callable[[Callable[[Entry], Iterable[tuple[Any, ...]]]], CostModel]:
-    """Make a cost model of a function from an entry to charges; its docstring is the formula people read."""
+    """Make a cost model of a function from an entry to charges; its docstring is the formula people read.
+
+    `adds_up` promises that it reads nothing but the entry's work and bytes, and is linear in them.
+    """
 
     def register(charges: Callable[[Entry], Iterable[tuple[Any, ...]]]) -> CostModel:
         about = " ".join((charges.__doc__ or "").split())
-        _models[name] = CostModel(name, unit, about, source, charges, frozenset(outside), lacks)
+        _models[name] = CostModel(name, unit, about, source, charges, frozenset(outside), lacks, adds_up)
         return _models[name]
 
     return register
@@ -210,17 +238,29 @@ def entries_of(ledger: Ledger, layers: Mapping[str, Layer] | None = None) -> lis
     known = _entries.get(ledger)
     if known and known[0] == (RULES.version, id(layers)):
         return known[1]
-    works: dict[Op, tuple[Rule | None, Work | None, str]] = {}
-    owners: dict[str, tuple[Layer | None, bool]] = {}
-    entries = []
-    for row in ledger:
-        if row.op not in works:
-            works[row.op] = _work(row.op)
-        if row.scope not in owners:
-            owners[row.scope] = _owner(row.scope, layers or {})
-        entries.append(_entry(row, *works[row.op], *owners[row.scope]))
+    pricer = Pricer(layers or {})
+    entries = [pricer.entry(row) for row in ledger]
     _entries[ledger] = ((RULES.version, id(layers)), entries)  # after the loop: finding rules loads files, adding rules
     return entries
+
+
+class Pricer:
+    """Finds rule and work of rows, each op's and each scope's once."""
+
+    def __init__(self, layers: Mapping[str, Layer]) -> None:
+        self._layers = layers
+        self._works: dict[Op, tuple[Rule | None, Work | None, str]] = {}
+        self._owners: dict[str, tuple[Layer | None, bool]] = {}
+
+    def entry(self, row: Row) -> Entry:
+        if row.op not in self._works:
+            self._works[row.op] = _work(row.op)
+        return _entry(row, *self._works[row.op], *self.owner(row.scope))
+
+    def owner(self, scope: str) -> tuple[Layer | None, bool]:
+        if scope not in self._owners:
+            self._owners[scope] = _owner(scope, self._layers)
+        return self._owners[scope]
 
 
 def _owner(scope: str, layers: Mapping[str, Layer]) -> tuple[Layer | None, bool]:
@@ -240,6 +280,8 @@ def _owner(scope: str, layers: Mapping[str, Layer]) -> tuple[Layer | None, bool]
 
 
 def _entry(row: Row, rule: Rule | None, work: Work | None, reason: str, layer: Layer | None, inside: bool) -> Entry:
+    if row.op.folded is not None:  # as the layer was when they were folded
+        return Entry(row, rule, work, layer, reason, row.op.folded.bytes_effective)
     if work is None or layer is None or layer.is_plain or not layer.shapes:
         return Entry(row, rule, work, layer, reason)
     family = rule.family if rule is not None else ""
@@ -249,6 +291,8 @@ def _entry(row: Row, rule: Rule | None, work: Work | None, reason: str, layer: L
 
 def _work(op: Op) -> tuple[Rule | None, Work | None, str]:
     rule = RULES.find(op.name)
+    if op.folded is not None:
+        return rule, op.folded.work, op.folded.reason
     if rule is None:
         return None, None, "no rule"
     if op.overload == "unrecorded":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from bitwatt.dtypes import Precision, dtype
 
 if TYPE_CHECKING:
     from bitwatt.fingerprint import Fingerprint
+    from bitwatt.folded import Folded
     from bitwatt.ledger import Ledger
 
 #: Arithmetic. `mac` is never written directly: it comes from a Product, which keeps its sizes.
@@ -61,12 +62,14 @@ class TensorSpec:
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One distinct call: its name, arguments and facts by name, and what came out."""
+    """One distinct call: its name, arguments and facts by name, and what came out. Or many: `folded` is then what is
+    left of them, and there are no arguments."""
 
     name: str
     args: tuple[tuple[str, Any], ...] = ()
     out: tuple[TensorSpec, ...] = ()
     overload: str = ""
+    folded: Folded | None = field(default=None, repr=False)
 
     @property
     def inputs(self) -> Iterator[TensorSpec]:
@@ -74,7 +77,8 @@ class Op:
         return _tensors(value for _, value in self.args)
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.inputs))})"
+        inside = ", ".join(map(str, self.inputs)) if self.folded is None else str(self.folded)
+        return f"{self.name}({inside})"
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[TensorSpec]:
@@ -245,6 +249,90 @@ class Machine:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One way a job spreads its work: data, tensor, pipeline or expert; over which ranks; and what said so."""
+
+    kind: str
+    ranks: str  # as `spread` writes them
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """Which process of a job a run is, how the job spreads its work, and when this process waited for the others."""
+
+    rank: int
+    world: int
+    job: str  # the same for all ranks of one run of the job, and for no others
+    local_rank: int = 0
+    node: str = ""  # the host's name
+    machine: str = ""  # the same for everything that runs on one machine since it was started
+    process: str = ""  # its number there and when it began
+    axes: tuple[Axis, ...] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)  # process group -> its ranks
+    comm_seconds: Mapping[str, float] = field(default_factory=dict)  # process group -> time inside its calls
+    overlap: float | None = None  # of the time that gradients took to add up, the share beside backward
+    clock: str = "host"  # or the device whose clock timed the waits
+    arrivals: str = ""  # steps, packed by ranks.arrivals
+    contents: Mapping[Op, int] = field(default_factory=dict)  # what an op read when first called, as a number
+
+
+def spread(ranks: Iterable[int]) -> str:
+    """Ranks in few letters: `0:8:2` where they are evenly spaced, else one by one."""
+    known = list(ranks)
+    if len(known) < 2:
+        return ",".join(map(str, known))
+    evenly = range(known[0], known[-1] + 1, max(1, known[1] - known[0]))
+    return f"{evenly.start}:{evenly.stop}:{evenly.step}" if list(evenly) == known else ",".join(map(str, known))
+
+
+def members(text: str) -> Sequence[int]:
+    """The ranks that `spread` wrote."""
+    if ":" in text:
+        return range(*map(int, text.split(":")))
+    return [int(word) for word in text.split(",") if word]
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How much of a run was counted, how much credited because it was known, and what speaks for that.
+
+    Steps are training steps, or calls of a model where nothing is trained. `looks` are steps that were known and
+    counted all the same, `deviation` is the largest difference in FLOPs that one of them found. `assumed` are stretches
+    of code that ran unseen before something that nobody expected, `pauses` those that took much longer than when they
+    were known. `interval` is the half-width of the 95 % interval of
+    the FLOPs where steps that vary were sampled.
+    """
+
+    exactness: str
+    counted: int = 0
+    replayed: int = 0
+    looks: int = 0
+    deviated: int = 0
+    assumed: int = 0
+    pauses: int = 0
+    agreed: Mapping[str, int] = field(default_factory=dict)
+    disagreed: Mapping[str, int] = field(default_factory=dict)
+    deviation: float = 0.0
+    interval: float | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Marks, checksums and looks all agree."""
+        return not (self.deviated or self.assumed or any(self.disagreed.values()) or self.interval)
+
+    @property
+    def unwatched(self) -> int:
+        """Stretches of code between events that ran unseen, with no checksum but their graph nodes. On CUDA the
+        allocator's totals speak for them."""
+        return 0 if self.agreed.get("allocations") else self.agreed.get("code between them", 0)
+
+    @property
+    def exact(self) -> bool:
+        return self.agrees and not self.unwatched
+
+
 @dataclass(frozen=True, eq=False)
 class Run:
     """One finished measurement: what was called, where and when, on which machine. It holds no prices."""
@@ -258,8 +346,10 @@ class Run:
     phase_seconds: Mapping[str, float] = field(default_factory=dict)
     layers: Mapping[str, Layer] = field(default_factory=dict)
     command: str = ""
-    status: str = "ok"  # ok, failed: <exception>, interrupted
+    status: str = "ok"  # ok, failed: <exception>, interrupted, under way
     notes: tuple[str, ...] = ()
+    rank: Rank | None = None  # where the run is one process of a job of several
+    replay: Replay | None = None  # where steps that were known may have been credited instead of counted
 
     @property
     def fingerprint(self) -> Fingerprint:

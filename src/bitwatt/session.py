@@ -10,22 +10,33 @@ import sys
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from bitwatt import backends, context, store
+from bitwatt import backends, context, journal, store
 from bitwatt.backends.harvest import Harvest, Watch
 from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
+from bitwatt.folding import LIMIT, Folder, note
 from bitwatt.imports import when_imported
 from bitwatt.ledger import Ledger
 from bitwatt.machine import describe
 from bitwatt.pricing import totals
-from bitwatt.records import Layer, Run
+from bitwatt.ranks.identity import from_environment
+from bitwatt.ranks.join import UNDER_WAY
+from bitwatt.ranks.pattern import apart, recognised
+from bitwatt.ranks.shares import shares
+from bitwatt.records import Layer, Machine, Op, Rank, Run
+from bitwatt.replaying import joined
+
+#: Credit steps that are known and count what varies, count every step, or sample also what varies.
+EXACTNESS = ("auto", "always", "sample")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,6 +73,10 @@ class _Watchers:
     def harvest(self, token: context.Token) -> list[Harvest]:
         return [watch.collect(token) for watch in self.watches]
 
+    def snapshot(self, token: context.Token) -> list[Harvest]:
+        """The same without taking it, from those backends that can tell while others count."""
+        return [watch.snapshot(token) for watch in self.watches if hasattr(watch, "snapshot")]
+
     def forget(self) -> None:
         """In a forked child: the parent reports, and sessions opened here are new ones."""
         for stop in self.listening:
@@ -91,6 +106,7 @@ class _Watchers:
 
 
 _open: dict[context.Token, Session] = {}
+_names: Counter[str] = Counter()  # sessions of each name so far
 _watchers = _Watchers()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_watchers.forget)
@@ -100,80 +116,135 @@ class Session:
     """A measurement under way. `run` is there once it has ended, also by an exception; `path` if it was kept."""
 
     def __init__(
-        self, name: str, *, keep: bool, root: Path | None, strict: bool, command: str, fakes: bool = False
+        self, name: str, *, keep: bool, root: Path | None, strict: bool, command: str, fakes: bool = False, exactness: str = "auto"
     ) -> None:
         self.name, self.strict, self.command = name, strict, command
         self.run: Run | None = None
         self.path: Path | None = None
+        self._machine: Machine | None = None
+        self._remarks: list[str] = []
         self._keep, self._root = keep, (root or store.FOLDER).absolute()  # the program may change its folder
         self._process = os.getpid()
+        self._nth = _names[name]
+        _names[name] += 1
         self._outer = _open.get(outer.token) if (outer := context.CONTEXT.get()) else None
         self._phases = outer.phases if outer else ()
-        self._inner: list[Ledger] = []
-        self._context: AbstractContextManager[context.Context] = context.opened(name, fakes=fakes)
+        self._inner = Ledger()
+        self._context: AbstractContextManager[context.Context] = context.opened(
+            name, fakes=fakes, folder=Folder, exactness="always" if fakes else exactness
+        )
         _watchers.open()
         self._token = self._context.__enter__().token
         _open[self._token] = self
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        self.id = f"{self._started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        if keep and not fakes:
+            journal.begin(self, self._root)
+            self._token.offer = {"job": self.id, "name": name, "store": str(self._root), "command": command}
 
     def close(self, error: BaseException | None = None) -> None:
         """End the measurement. In a forked child nothing happens: the parent reports."""
         if os.getpid() != self._process or self.run is not None:
             return
+        with journal.closing(self):
+            self._close(error)
+        if self.strict and error is None and self.run is not None:
+            totals(self.run, strict=True)
+
+    def _close(self, error: BaseException | None) -> None:
         seconds = time.perf_counter() - self._clock
         harvests, notes = list[Harvest](), list[str]()
         try:
             harvests = _watchers.harvest(self._token)
         except Exception as problem:  # the user's program, and his exception, come first
             notes = [f"what was counted could not be collected: {type(problem).__name__}: {problem}"]
-            warnings.warn(f"bitwatt: {notes[0]}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"bitwatt: {notes[0]}", RuntimeWarning, stacklevel=4)
         finally:
             del _open[self._token]
             self._context.__exit__(None, None, None)
             _watchers.close()
-        self.run = self._finished(harvests, notes, seconds, error)
+        self.run = self._finished(harvests, notes, seconds, _status(error))
         # What a session inside another one counted is part of both; an estimate computed nothing.
         if self._outer is not None and not self._token.fakes:
-            ledger = self.run.ledger
-            self._outer._inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
+            self._outer._take(self.run, self._phases)
         if self._keep:
             try:
-                self.path = store.save(self.run, self._root, summary=summary(self.run))
+                self.path = store.save(self.run, self._root, summary=_summary(self.run))
             except (OSError, BitwattError) as problem:
-                warnings.warn(f"bitwatt could not keep the run: {problem}", stacklevel=3)
-        if self.strict and error is None:
-            totals(self.run, strict=True)
+                warnings.warn(f"bitwatt could not keep the run: {problem}", stacklevel=4)
 
-    def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, error: BaseException | None) -> Run:
-        ledger = sum(self._inner, Ledger())
-        spans, layers = dict[str, float](), dict[str, Layer]()
+    def _take(self, run: Run, phases: tuple[str, ...]) -> None:
+        """A session inside this one has ended. There may be very many."""
+        ledger = run.ledger.within("/".join(phases)) if phases else run.ledger
+        for row in ledger:
+            self._inner.add(row.phase, row.scope, row.op, row.calls)
+        if len(self._inner) > LIMIT:
+            self._inner = Folder(run.layers).ledger(self._inner)
+
+    def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, status: str) -> Run:
+        ledger = self._inner
+        spans, layers, contents = dict[str, float](), dict[str, Layer](), dict[Op, int]()
+        rank = from_environment()
         for harvest in harvests:
+            rank = harvest.rank or rank
+            contents |= harvest.contents
             ledger += harvest.ledger
             notes += harvest.notes
             layers |= harvest.layers
             for phase, span in harvest.seconds.items():
                 spans[phase] = spans.get(phase, 0.0) + span
+        notes += self._remarks
         if not harvests and not notes:
             notes.append(f"nothing was watched: the program imported none of {', '.join(backends.FRAMEWORKS)}")
+        ledger = Folder(layers).ledger(apart(rank, ledger))
+        notes += filter(None, [note(ledger)])
+        if len(self._token.contexts) > context.PHASES:
+            notes.append(f"more than {context.PHASES:,} phases were named: in the names of later ones numbers are #")
         return Run(
-            id=f"{self._started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+            id=self.id,
             name=self.name,
             started=self._started.isoformat(timespec="milliseconds"),
             seconds=seconds,
             ledger=ledger,
-            machine=describe(),
+            machine=self._machine if status == UNDER_WAY and self._machine is not None else describe(),
             phase_seconds=spans,
             layers=layers,
             command=self.command,
-            status=_status(error),
+            status=status,
             notes=tuple(notes),
+            replay=joined(harvests, layers),
+            rank=None if rank is None else self._one_of(recognised(rank, ledger, layers), contents),
         )
+
+    def _one_of(self, rank: Rank, contents: dict[Op, int]) -> Rank:
+        """Sessions of one name are told apart by their order, which is the same on every rank."""
+        return replace(rank, job=f"{rank.job}.{self._nth}" if self._nth else rank.job, contents=contents)
+
+    @property
+    def is_rank(self) -> bool:
+        """Whether this process is known by now to be one of several."""
+        return from_environment() is not None or any(getattr(watch, "rank", None) for watch in list(_watchers.watches))
+
+    def so_far(self, status: str) -> Run | None:
+        """What was counted until now, while the program goes on; None where no backend can tell."""
+        seconds, harvests = time.perf_counter() - self._clock, _watchers.snapshot(self._token)
+        run = self._finished(harvests, [], seconds, status) if harvests else None
+        self._machine = run.machine if run is not None else None  # once is enough while it runs
+        return run
+
+    def remark(self, text: str) -> None:
+        """For the notes of the run."""
+        self._remarks.append(text)
 
     def __repr__(self) -> str:
         return f"<session {self.name!r}: {'under way' if self.run is None else self.run.status}>"
 
     def _repr_html_(self) -> str:
         return self.run._repr_html_() if self.run is not None else f"<p>{self.name}: under way</p>"
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    return summary(run) if run.rank is None else summary(run) | {"ranks": shares(run)}
 
 
 def _status(error: BaseException | None) -> str:
@@ -253,6 +324,7 @@ def measure(
     strict: bool = False,
     command: str | None = None,
     fakes: bool = False,
+    exactness: str = "auto",
 ) -> Any:
     """Count what runs inside: `with measure("resnet18") as session: ...`, or as a decorator.
 
@@ -260,12 +332,15 @@ def measure(
     was called that no rule covers. `fakes` is for estimate(): it counts fake tensors, which otherwise are torch working
     out shapes.
     """
+    if exactness not in EXACTNESS:
+        raise BitwattError(f"exactness is one of {', '.join(EXACTNESS)}, not {exactness!r}")
     options = {
         "keep": keep,
         "root": Path(store) if store is not None else None,
         "strict": strict,
         "command": " ".join(sys.argv) if command is None else command,
         "fakes": fakes,
+        "exactness": exactness,
     }
     if callable(name):
         return Measure(None, options)(name)

@@ -8,16 +8,17 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from bitwatt.dtypes import Precision
 from bitwatt.errors import RunFileError, UnknownNameError
+from bitwatt.folded import folded_json, folded_of
 from bitwatt.ledger import Ledger, Row
-from bitwatt.records import Layer, Machine, Op, Quantised, Run, TensorSpec
+from bitwatt.records import Axis, Layer, Machine, Op, Quantised, Rank, Replay, Run, TensorSpec
 
-FORMAT, VERSION, SUFFIX = "bitwatt.run", 2, ".run"
+FORMAT, VERSION, SUFFIX = "bitwatt.run", 3, ".run"
 FOLDER = Path(".bitwatt")
 
 _HEADER_LIMIT = 1 << 20  # a first line longer than this is not ours; reading on could swallow a whole foreign file
@@ -41,6 +42,14 @@ def _layers_as_objects(header: Json, body: Json | None) -> tuple[Json, Json | No
 MIGRATIONS[1] = _layers_as_objects
 
 
+def _nothing_folded(header: Json, body: Json | None) -> tuple[Json, Json | None]:
+    """Version 3 has rows in which many sizes of an op are folded, and says which rank of a job a run was."""
+    return header, None if body is None else body | {"folded": []}
+
+
+MIGRATIONS[2] = _nothing_folded
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """What the first line of a run file tells."""
@@ -56,10 +65,14 @@ class Header:
     machine: Mapping[str, str] = field(default_factory=dict)
     #: Coverage, totals and fingerprint as priced when the run was kept; empty where nobody gave them.
     summary: Mapping[str, Any] = field(default_factory=dict)
+    rank: Rank | None = None
 
 
-def save(run: Run, store: Path | str | None = None, *, summary: Mapping[str, Any] | None = None) -> Path:
-    """Write a run to `<store>/<id>.run`, completely or not at all. `summary` is kept in the header for listings."""
+def save(
+    run: Run, store: Path | str | None = None, *, summary: Mapping[str, Any] | None = None, sync: bool = True
+) -> Path:
+    """Write a run to `<store>/<id>.run`, completely or not at all. `summary` is kept in the header for listings.
+    Without `sync` it survives the end of the process, but perhaps not a power cut."""
     folder = FOLDER if store is None else Path(store)
     if not run.id or Path(run.id).name != run.id:
         raise RunFileError(f"a run cannot be kept under the id {run.id!r}: it must be a plain file name")
@@ -76,6 +89,10 @@ def save(run: Run, store: Path | str | None = None, *, summary: Mapping[str, Any
         "machine": dict(run.machine.facts),
         "summary": dict(summary or {}),
     }
+    if run.replay is not None:
+        header["replay"] = asdict(run.replay)
+    if run.rank is not None:
+        header["rank"] = _rank_json(run.rank)
     content = _line(header) + b"\n" + zlib.compress(_line(_body(run)), 6)
     path, temporary = folder / f"{run.id}{SUFFIX}", folder / f".{run.id}.{os.getpid()}.tmp"
     try:
@@ -83,15 +100,17 @@ def save(run: Run, store: Path | str | None = None, *, summary: Mapping[str, Any
         try:
             with open(temporary, "wb") as file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+                if sync:
+                    file.flush()
+                    os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
     except OSError as error:
         raise RunFileError(f"the run could not be kept in {folder}: {error}; choose another folder") from error
-    _sync(folder)
+    if sync:
+        _sync(folder)
     return path
 
 
@@ -160,9 +179,9 @@ def _read_header(path: Path) -> Header:
     try:
         return Header(
             path, **{key: raw[key] for key in ("id", "name", "started", "seconds", "command", "status")},
-            notes=tuple(raw["notes"]), **{key: raw[key] for key in ("machine", "summary")},
+            notes=tuple(raw["notes"]), **{key: raw[key] for key in ("machine", "summary")}, rank=_rank(raw.get("rank")),
         )  # fmt: skip
-    except KeyError as error:
+    except (KeyError, TypeError) as error:
         raise RunFileError(f"{path} is damaged: its first line lacks {error}") from error
 
 
@@ -205,14 +224,25 @@ def _migrated(header: Json, body: Json | None) -> tuple[Json, Any]:
 
 def _body(run: Run) -> Json:
     ops: dict[Op, int] = {}
-    rows = [[row.phase, row.scope, ops.setdefault(row.op, len(ops)), row.calls] for row in run.ledger]
+
+    def index(op: Op) -> int:
+        return ops.setdefault(op, len(ops))
+
+    rows = [[row.phase, row.scope, index(row.op), row.calls] for row in run.ledger if row.op.folded is None]
+    folded = [
+        [row.phase, row.scope, row.op.name, row.calls, folded_json(row.op.folded, index)]
+        for row in run.ledger
+        if row.op.folded is not None
+    ]
     return {
         "ops": [
             [op.name, op.overload, [[name, _encode(value)] for name, value in op.args], _encode(op.out)] for op in ops
         ],
         "rows": rows,
+        "folded": folded,
         "phase_seconds": dict(run.phase_seconds),
         "layers": {scope: _layer_json(layer) for scope, layer in run.layers.items()},
+        "contents": [[ops[op], number] for op, number in run.rank.contents.items() if op in ops] if run.rank else [],
     }
 
 
@@ -221,19 +251,43 @@ def _run(header: Json, body: Json) -> Run:
         Op(name, tuple((key, _decode(value)) for key, value in args), _decode(out), overload)
         for name, overload, args, out in body["ops"]
     ]
+    rows = [Row(phase, scope, ops[index], calls) for phase, scope, index, calls in body["rows"]]
+    rows += [
+        Row(phase, scope, Op(name, folded=folded_of(fields, ops)), calls)
+        for phase, scope, name, calls, fields in body["folded"]
+    ]
     return Run(
         id=header["id"],
         name=header["name"],
         started=header["started"],
         seconds=header["seconds"],
-        ledger=Ledger(Row(phase, scope, ops[index], calls) for phase, scope, index, calls in body["rows"]),
+        ledger=Ledger(rows),
         machine=Machine(header["machine"]),
         phase_seconds=body["phase_seconds"],
         layers={scope: _layer(layer) for scope, layer in body["layers"].items()},
         command=header["command"],
         status=header["status"],
         notes=tuple(header["notes"]),
+        replay=Replay(**header["replay"]) if header.get("replay") else None,
+        rank=_rank(header.get("rank"), {ops[index]: number for index, number in body.get("contents", ())}),
     )
+
+
+def _rank_json(rank: Rank) -> Json:
+    """Fields that differ from those of a rank about which nothing is known."""
+    blank = Rank(rank.rank, rank.world, rank.job)
+    fields = asdict(replace(rank, contents={}))
+    return {key: value for key, value in fields.items() if key in _ALWAYS or value != getattr(blank, key)}
+
+
+_ALWAYS = ("rank", "world", "job")
+
+
+def _rank(fields: Json | None, contents: Mapping[Op, int] | None = None) -> Rank | None:
+    if fields is None:
+        return None
+    axes = tuple(Axis(**axis) for axis in fields.get("axes", ()))
+    return Rank(**fields | {"axes": axes, "contents": contents or {}})
 
 
 def _layer_json(layer: Layer) -> Json:

@@ -16,13 +16,18 @@ HOME = Path(bitwatt.__file__).parent
 ORDER = [
     {"errors", "units", "dtypes", "imports", "context"},
     {"records"},
+    {"folded"},
     {"registry", "ledger"},
     {"formulas", "precision"},
     {"rules", "pricing", "hardware"},
     {"costs", "testing"},
     {"fingerprint"},
+    {"folding"},
+    {"ranks"},
     {"backends", "machine", "store"},
+    {"endings", "journal"},
     {"session"},
+    {"jobs", "ray", "spawned", "submitit"},
     {"estimation", "reports"},
     {"whatif"},
     {"notebook"},
@@ -31,7 +36,10 @@ ORDER = [
 ]
 LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 #: Loaded by name, on first use or for the type checker alone, against the order and on purpose.
-LAZY = {("records", "ledger"), ("records", "fingerprint"), ("records", "reports"), ("registry", "rules")}
+LAZY = {
+    ("records", "ledger"), ("records", "folded"), ("records", "fingerprint"), ("records", "reports"),
+    ("registry", "rules"), ("journal", "session"),
+}  # fmt: skip
 
 
 def room_of(file: Path) -> str:

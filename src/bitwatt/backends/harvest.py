@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from bitwatt.context import Token
 from bitwatt.ledger import Ledger
-from bitwatt.records import Layer
+from bitwatt.records import Layer, Op, Rank, Replay
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,23 @@ class Harvest:
     seconds: Mapping[str, float] = field(default_factory=dict)
     layers: Mapping[str, Layer] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    rank: Rank | None = None  # which rank of a job the framework says this process is
+    contents: Mapping[Op, int] = field(default_factory=dict)  # what an op read when first called, as a number
+    replay: Replay | None = None
+    #: Of steps that were known and counted again: what was expected, and what was found.
+    deviations: tuple[tuple[Ledger, Ledger], ...] = ()
+    #: Of stretches that vary: how often each was credited, and samples of what it does.
+    samples: tuple[tuple[int, tuple[Ledger, ...]], ...] = ()
+
+
+class Folder(Protocol):
+    """How a session wants too many distinct calls put together (`Token.folder`, given the layers known by then)."""
+
+    def fold(self, phase: str, scope: str, calls: Iterable[tuple[Op, int]]) -> list[Op]:
+        """One op, or a few, for all calls of one name in one place."""
+
+    def ledger(self, ledger: Ledger, limit: int | None = None) -> Ledger:
+        """The ledger with ops of many sizes folded if it is longer than `limit`."""
 
 
 class Watch(Protocol):

@@ -10,7 +10,7 @@ import sys
 from bitwatt.errors import BitwattError
 
 #: Each is a module here: its docstring is the help, `configure` adds its options, `main` does it.
-VERBS = ("run", "report", "what-if", "ls", "explain", "models", "doctor")
+VERBS = ("run", "report", "join", "what-if", "ls", "explain", "models", "doctor")
 
 
 class _Version(argparse.Action):
@@ -39,13 +39,14 @@ def main(argv: list[str] | None = None) -> int:
         verb.set_defaults(main=module.main)
     arguments = sys.argv[1:] if argv is None else list(argv)
     program: list[str] = []
+    options: list[str] = []
     if arguments[:1] == ["run"]:  # what follows the script is the script's, whatever it looks like
         from bitwatt.cli.run import split
 
         options, program = split(arguments[1:])
         arguments = ["run", *options]
     args = parser.parse_args(arguments)
-    args.program = program
+    args.program, args.options = program, options
     try:
         status: int = args.main(args)
         if args.verb != "run":  # there it is the script's own

@@ -95,11 +95,13 @@ def _seen(run: Run | None, entries: list[Entry]) -> list[str]:
         return []
     if not entries:
         return ["", f"not called in run {run.id} ({run.name})"]
-    calls = sum(entry.row.calls for entry in entries)
+    calls = sum(entry.calls for entry in entries)
     shapes: dict[str, list[Entry]] = {}
     for entry in entries:
         shapes.setdefault(str(entry.op).partition("(")[2].removesuffix(")"), []).append(entry)
-    seen = f"{calls:,} {_s('call', calls)}, {len(shapes):,} distinct {_s('shape', len(shapes))}"
+    folded = [max((entry.op.folded.sizes for entry in same if entry.op.folded), default=1) for same in shapes.values()]
+    at_most, distinct = "up to " if sum(folded) > len(shapes) else "", sum(folded)
+    seen = f"{calls:,} {_s('call', calls)}, {at_most}{distinct:,} distinct {_s('shape', distinct)}"
     lines = ["", f"in run {run.id} ({run.name}): {seen}"]
     if all(entry.work is None for entry in entries):
         return lines
@@ -117,7 +119,7 @@ def _seen(run: Run | None, entries: list[Entry]) -> list[str]:
     priced = sorted(((price(chosen, "flops"), shape, chosen) for shape, chosen in shapes.items()), reverse=True,
                     key=lambda item: item[0])  # fmt: skip
     for flops, shape, chosen in priced[:8]:
-        times = sum(entry.row.calls for entry in chosen)
+        times = sum(entry.calls for entry in chosen)
         lines.append(f"  {format_count(flops, 'FLOP'):>12}  {times:>8,}x  {shape or '(no tensors)'}")
     return lines if len(priced) <= 8 else [*lines, f"  … {len(priced) - 8} more shapes"]
 

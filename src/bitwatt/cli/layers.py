@@ -71,7 +71,9 @@ def _work(run: Run, scope: str) -> list[str]:
             continue
         for p, times in entry.work.products:
             size = f"{p.m:,} x {p.k:,} by {p.k:,} x {p.n:,}" + (f", {p.batch:,} of them" if p.batch > 1 else "")
-            calls = times * entry.row.calls
+            folded = entry.op.folded
+            calls = times * entry.row.calls if folded is None else folded.calls
+            size = size if folded is None else f"up to {folded.sizes:,} sizes, together {size}"
             lines.append(
                 f"  {entry.row.phase:12s} {calls:,}x {entry.op.name}: {size}; {p.a.name} by {p.b.name}, "
                 f"ran in {p.executed.name}"

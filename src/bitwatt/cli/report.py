@@ -16,6 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help="id, beginning of an id, name or path (default: the newest)")
     add_store_option(parser)
     add_report_options(parser)
+    parser.add_argument(
+        "--ranks", action="store_true", help="all ranks of a job as one: who did what, who held up whom"
+    )
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there instead of to the terminal")
 
 
@@ -24,13 +27,30 @@ def main(args: argparse.Namespace) -> int:
     from bitwatt.reports import report
     from bitwatt.store import load
 
-    run = load(args.run, args.store)
+    if args.ranks:
+        text = ranks(args)
+    else:
+        run = load(args.run, args.store)
+        if args.output is None:
+            sys.stdout.write(written(run, args, sys.stdout))
+            if run.rank is not None and args.format == "text":
+                print(f"rank {run.rank.rank} of {run.rank.world}; all of them: bitwatt report --ranks {run.rank.job}")
+            return 0
+        text = report(run, format=args.format, by=args.by, cost_model=args.cost_model)
     if args.output is None:
-        sys.stdout.write(written(run, args, sys.stdout))
+        sys.stdout.write(text)
         return 0
-    text = report(run, format=args.format, by=args.by, cost_model=args.cost_model)
     try:
         args.output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise BitwattError(f"{args.output} could not be written: {error.strerror or error}") from error
     return 0
+
+
+def ranks(args: argparse.Namespace) -> str:
+    from bitwatt.jobs import join
+    from bitwatt.reports.ranks import render
+    from bitwatt.reports.text import fitting
+
+    text = render(join(args.run, args.store), args.format)
+    return fitting(text, sys.stdout.encoding) if args.output is None else text

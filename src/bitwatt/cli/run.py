@@ -2,6 +2,7 @@
 
   bitwatt run train.py --epochs 3
   bitwatt run --name baseline -m my.package --config small
+  bitwatt run torchrun --nproc-per-node 8 train.py      (or accelerate launch: every rank, joined)
 
 bitwatt's options stand before the script; everything after it belongs to the script. The run is kept in .bitwatt/ and
 a report is printed to stderr when the program ends, also by an exception, an exit code or Ctrl-C.
@@ -21,19 +22,27 @@ import sys
 import types
 import zipfile
 from contextlib import nullcontext, suppress
+from datetime import UTC, datetime
 from importlib.machinery import SourceFileLoader
 from typing import Any, NoReturn, TextIO
 
 from bitwatt.cli.options import add_report_options, add_store_option, check_report_options, written
 
+#: As in session.measure, which a help text must not import.
+EXACTNESS = ("auto", "always", "sample")
 _STDIN = "<stdin>"
-_VALUED = ("--name", "--store", "--format", "--by", "--cost-model")
+_VALUED = ("--name", "--store", "--format", "--by", "--cost-model", "--exactness")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "bitwatt run [options] (script.py | -m module) [arguments of the script ...]"
     parser.add_argument("--name", help="what to call the run (default: the script's name)")
     add_store_option(parser)
+    parser.add_argument(
+        "--exactness", choices=EXACTNESS, default="auto",
+        help="auto: steps that are known are credited instead of counted; always: every step is counted; "
+        "sample: what varies is sampled, and an interval stated",
+    )  # fmt: skip
     parser.add_argument("--strict", action="store_true", help="exit with 2 if an op was called that no rule covers")
     add_report_options(parser)
     parser.add_argument("--quiet", action="store_true", help="print no report")
@@ -56,6 +65,8 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def main(args: argparse.Namespace) -> int:
+    from bitwatt.cli import launchers
+    from bitwatt.cli.launchers import launcher
     from bitwatt.errors import BitwattError
     from bitwatt.session import measure
 
@@ -64,11 +75,13 @@ def main(args: argparse.Namespace) -> int:
     module = program[1:2] if program[:1] == ["-m"] else None
     if not program or module == []:
         raise BitwattError("there is no script to run; write: bitwatt run script.py, or bitwatt run -m module")
+    if (found := launcher(program)) is not None:
+        return launchers.run(*found, args.options, args)
     script = os.path.splitext(os.path.basename(os.path.abspath(program[0])))[0] if program[0] != "-" else "stdin"
     name = args.name or (module[0] if module else script)
     code = None if module or _is_package(program[0]) else _compiled(program[0])
     closing = _Closing(args, measure(name, keep=not args.no_keep, store=args.store, strict=args.strict,
-                                     command=shlex.join(program)))  # fmt: skip
+                                     exactness=args.exactness, command=shlex.join(program)))  # fmt: skip
     # Registered before the program registers anything, so it comes last: after the program's threads have ended and
     # its own exit handlers have run.
     atexit.register(closing)
@@ -89,6 +102,7 @@ class _Closing:
         self.args, self.measured, self.process, self.folder = args, measured, os.getpid(), os.getcwd()
         self.error: BaseException | None = None
         self.done = False
+        self.began = datetime.now(UTC)
         self.session = measured.__enter__()
 
     def __call__(self) -> None:
@@ -108,7 +122,7 @@ class _Closing:
             _say(stream, f"bitwatt: the run could not be closed: {type(error).__name__}: {error}\n")
         if self.session.run is not None and not self.args.quiet:
             try:
-                _say(stream, "\n" + written(self.session.run, self.args, stream or io.StringIO()) + self._where())
+                _say(stream, self._report(stream or io.StringIO()))
             except Exception as error:
                 _say(stream, f"bitwatt: the report failed: {type(error).__name__}: {error}\n{self._where()}")
         if refused:
@@ -118,12 +132,23 @@ class _Closing:
         if isinstance(self.error, KeyboardInterrupt):
             _remember_interrupt()
 
+    def _report(self, stream: TextIO) -> str:
+        """Of several ranks the first speaks for all; a program that started ranks tells of them after itself."""
+        from bitwatt.cli.launchers import told, told_by_first
+
+        run, store = self.session.run, self.session.path and self.session.path.parent
+        if run.rank is not None and store is not None:
+            return told_by_first(store, run) + self._where() if run.rank.rank == 0 else ""
+        ranks = told(store, self.began) if store is not None else ""
+        return "\n" + written(run, self.args, stream) + self._where() + ranks
+
     def _where(self) -> str:
         if self.session.path is None:
             return ""
         options = f" --store {shlex.quote(str(self.args.store))}" if self.args.store else ""
         path = os.path.relpath(self.session.path, self.folder)  # where the user is, wherever the program went
-        return f"kept in {path}; show it again with: bitwatt report{options} {self.session.run.id}\n"
+        ranks = " --ranks" if self.session.run.rank is not None else ""
+        return f"kept in {path}; show it again with: bitwatt report{ranks}{options} {self.session.run.id}\n"
 
 
 def _execute(program: list[str], code: types.CodeType | None) -> None:

@@ -32,13 +32,13 @@ def label(a: str, b: str) -> str:
     return a if a == b else " x ".join(sorted((a, b)))
 
 
-@cost_model("macs", unit="MAC", source="the definition")
+@cost_model("macs", unit="MAC", source="the definition", adds_up=True)
 def MACS(entry: Entry) -> Iterable[Charge]:
     """Multiply-accumulates of matrix products and convolutions, masks and sparsity not discounted."""
     return products(entry, lambda product: product.macs)
 
 
-@cost_model("flops", unit="FLOP", source="IEEE 754 operations as in Golub & Van Loan 1.1.15; MAC = 2")
+@cost_model("flops", unit="FLOP", source="IEEE 754 operations as in Golub & Van Loan 1.1.15; MAC = 2", adds_up=True)
 def FLOPS(entry: Entry) -> Iterable[Charge]:
     """2 per multiply-accumulate, 1 per other arithmetic operation (exp, division, square root included), in whatever
     number format; comparing, moving, casting and logic are 0. A function of shapes alone: masks and sparse zeros count
@@ -47,7 +47,9 @@ def FLOPS(entry: Entry) -> Iterable[Charge]:
     yield from elements(entry, lambda _: 1, frozenset({RECOMPUTED}))
 
 
-@cost_model("flops:effective", unit="FLOP", source="as flops, less what masks and sparsity make unnecessary")
+@cost_model(
+    "flops:effective", unit="FLOP", source="as flops, less what masks and sparsity make unnecessary", adds_up=True
+)
 def EFFECTIVE(entry: Entry) -> Iterable[Charge]:
     """As flops, without the operations that fall on a causal mask or on the zeros of a sparse operand."""
     yield from products(entry, lambda product: 2 * product.necessary)

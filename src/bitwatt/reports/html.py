@@ -8,6 +8,7 @@ from html import escape
 from bitwatt.pricing import CostModel
 from bitwatt.records import Run
 from bitwatt.reports.model import PHASES, Line, View
+from bitwatt.reports.replay import verdict
 from bitwatt.reports.style import PAGE_STYLE, STYLE
 from bitwatt.reports.tables import Table, headline, tables, when
 from bitwatt.units import format_count, format_percent
@@ -57,6 +58,8 @@ def _header(view: View) -> str:
         f"<h1>{escape(run.name or run.id)}</h1>",
         f'<p class="meta">{"".join(meta)}</p>',
     ]
+    if told := verdict(run):
+        parts.append(f'<p class="replay">{escape(told)}</p>')
     if run.status != "ok":
         parts.append(f'<p class="alert">{escape(run.status)}</p>')
     if view.missing:

@@ -39,6 +39,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
             for name, priced in view.priced.items()
         },
         "coverage": asdict(view.coverage),
+        "replay": {**asdict(run.replay), "exact": run.replay.exact} if run.replay is not None else None,
         "missing": [asdict(gap) for gap in view.missing],
         "totals": {key: value for key, value in _line(view, view.total, "name").items() if key != "name"},
         **({"effective_and_executed": _both(view)} if view.is_quantised else {}),

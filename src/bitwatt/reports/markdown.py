@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bitwatt.reports.model import View
+from bitwatt.reports.replay import verdict
 from bitwatt.reports.tables import Table, headline, tables, when
 
 
@@ -14,6 +15,8 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
         blocks.append("\n".join(["Missing, so every sum is a lower bound:", "", *gaps]))
     if view.unknown_layers:
         blocks.append("\n".join(["By dtype only:", "", *(f"- {_plain(why)}" for why in view.unknown_layers)]))
+    if told := verdict(run):
+        blocks.append(_plain(told))
     if run.status != "ok":
         blocks.append(f"> {_plain(run.status)}")
     blocks.append(" · ".join(f"**{number}** {what}" for number, what, _ in headline(view)))

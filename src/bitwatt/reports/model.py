@@ -91,7 +91,7 @@ class View:
         for entry in self.entries:
             if entry.status == MISSING:
                 key = (entry.op.name, entry.reason)
-                found[key] = found.get(key, 0) + entry.row.calls
+                found[key] = found.get(key, 0) + entry.calls
         ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
         return [Missing(name, calls, reason) for (name, reason), calls in ordered]
 
@@ -192,7 +192,7 @@ class View:
         return {
             name: Line(
                 name,
-                calls=sum(entry.row.calls for entry in entries),
+                calls=sum(entry.calls for entry in entries),
                 amounts={model: sums.get(name) for model, sums in amounts.items()},
                 bytes_read=_sum(_times(entry, "bytes_read") for entry in entries),
                 bytes_written=_sum(_times(entry, "bytes_written") for entry in entries),

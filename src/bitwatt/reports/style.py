@@ -21,6 +21,7 @@ STYLE = """
 .bitwatt h2 { font-size: 1.05rem; letter-spacing: -.01em; margin: 0 0 .75rem; color: inherit; }
 .bitwatt p { margin: 0; }
 .bitwatt code { font: .92em ui-monospace, "SF Mono", Menlo, Consolas, monospace; background: none; color: inherit; }
+.bitwatt .replay { font-size: .85rem; color: inherit; opacity: .75; margin: .4rem 0; }
 .bitwatt .coverage { display: inline-block; font-size: .85rem; font-weight: 600; padding: .15rem .65rem;
   border-radius: 99px;
   border: 1px solid currentColor; }

@@ -8,6 +8,7 @@ import unicodedata
 from typing import TextIO
 
 from bitwatt.reports.model import View
+from bitwatt.reports.replay import verdict
 from bitwatt.reports.tables import Table, headline, tables, when
 
 WIDTH = 100
@@ -26,6 +27,8 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     page.line(str(view.coverage), {"bad": _RED, "fair": _YELLOW, "good": _GREEN}[view.trust])
     page.listing("missing", [f"{gap.op} {gap.calls:,}x ({gap.reason})" for gap in view.missing], _RED)
     page.listing("by dtype only", view.unknown_layers, _YELLOW)
+    if told := verdict(run):
+        page.wrapped(told, _GREEN if run.replay and run.replay.exact else _YELLOW, indent="  ")
     if run.status != "ok":
         page.wrapped(run.status, _RED)
     page.wrapped(" · ".join(filter(None, (run.name, run.command, when(run)))), _DIM)

@@ -128,9 +128,14 @@ def _as_recorded(run: Run, rewritings: Mapping[str, Rewriting]) -> tuple[str, ..
     or the result, of which nothing is claimed, and kernels that cannot be told to multiply narrow operands."""
     unclear: dict[str, None] = {}
     fused: dict[str, None] = {}
+    folded: dict[str, None] = {}
     for entry in entries_of(run.ledger, run.layers):
         found = owner(entry.row.scope, rewritings, run.layers)
-        if found is None or found.weights is None or entry.work is None:
+        if found is None or entry.work is None:
+            continue
+        if entry.op.folded is not None and is_of_model(entry.row.phase):
+            folded[entry.row.scope] = None
+        if entry.op.folded is not None or found.weights is None:
             continue
         frozen, phase = replace(found.layer, trains=False), entry.row.phase
         for product, _ in entry.work.products:
@@ -142,6 +147,7 @@ def _as_recorded(run: Run, rewritings: Mapping[str, Rewriting]) -> tuple[str, ..
     notes = {
         "in backward, products whose sizes do not tell weights from gradients are left as recorded": unclear,
         "kernels that do more than a product run in the precision that was recorded": fused,
+        "calls whose sizes were folded are left as recorded": folded,
     }
     return tuple(f"{note}: {_listed(list(names))}" for note, names in notes.items() if names)
 

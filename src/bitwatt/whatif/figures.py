@@ -65,6 +65,8 @@ def _input_bytes(run: Run, scopes: Set[str]) -> int:
         layer = entry.layer
         if entry.row.scope not in scopes or layer is None or entry.work is None or is_backward(entry.row.phase):
             continue
+        if entry.op.folded is not None:  # its sizes are not known, and what_if leaves it as it is
+            continue
         for product, _ in entry.work.products:
             side = weight_side(product, layer, entry.row.phase)
             if side not in ("a", "b"):

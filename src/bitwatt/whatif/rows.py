@@ -22,7 +22,8 @@ _LOOK_UPS = ("aten.embedding", "aten.embedding_bag", "aten._embedding_bag")
 
 
 def changed_ledger(run: Run, rewritings: Mapping[str, Rewriting]) -> Ledger:
-    """Only what the model does is written anew: losses, optimizers and the making of data stay."""
+    """Only what the model does is written anew: losses, optimizers and the making of data stay, and so do calls whose
+    sizes were folded."""
     owners: dict[str, Rewriting | None] = {}
     ledger = Ledger()
     for entry in entries_of(run.ledger, run.layers):
@@ -30,7 +31,7 @@ def changed_ledger(run: Run, rewritings: Mapping[str, Rewriting]) -> Ledger:
         if row.scope not in owners:
             owners[row.scope] = owner(row.scope, rewritings, run.layers)
         found = owners[row.scope]
-        if found is None or not is_of_model(row.phase):
+        if found is None or not is_of_model(row.phase) or row.op.folded is not None:
             ledger.add(row.phase, row.scope, row.op, row.calls)
             continue
         for op in _rewritten(row, entry.work, found):

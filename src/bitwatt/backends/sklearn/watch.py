@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from bitwatt.backends.harvest import Harvest
+from bitwatt.backends.harvest import Folder, Harvest
 from bitwatt.backends.sklearn import boosters, facts, methods, parallel, probes, readers
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.sklearn.names import op_name
@@ -16,8 +16,11 @@ from bitwatt.context import Context, Token, phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer, Op
 
-#: Methods after which an estimator knows new things.
+#: Calls noted down before they are entered in the ledger, and distinct ones in it before they are folded.
 _MANY = 10_000
+#: Remarks that are kept: their texts may hold what differs each time.
+_NOTES = 100
+#: Methods after which an estimator knows new things.
 _FITS = ("fit", "partial_fit", "fit_transform", "fit_predict")
 
 
@@ -31,6 +34,7 @@ class EstimatorWatch:
         self.seconds: dict[tuple[Context, str], float] = {}
         self.layers: dict[str, Layer] = {}
         self.notes: dict[str, None] = {}
+        self._room = _MANY
         self._undo: list[Callable[[], None]] = []
         self._began: dict[Frame, float] = {}
 
@@ -71,7 +75,7 @@ class EstimatorWatch:
         except Exception as error:  # the user's program comes first
             name = f"{type(frame.estimator).__name__}.{frame.method}"
             note = f"{name} could not be recorded: {type(error).__name__}: {error}"
-            if note not in self.notes:
+            if note not in self.notes and len(self.notes) < _NOTES:
                 self.notes[note] = None
                 warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=3)
         self._clock(frame, context)
@@ -98,12 +102,21 @@ class EstimatorWatch:
         ledger = self.ledgers.setdefault(context, Ledger())
         for found, scope, op in self.calls.pop(context, ()):
             ledger.add(phase_path(found, context.phases, context.phases), scope, Op(*op))
+        self._relieve(context)
+
+    def _relieve(self, context: Context) -> None:
+        """Fold calls of too many sizes, as long as there are too many."""
+        if len(self.ledgers[context]) > self._room and context.token.folder is not None:
+            folder: Folder = context.token.folder(self.layers)
+            self.ledgers[context] = folder.ledger(self.ledgers[context], _MANY)
+            self._room = max(_MANY, 2 * len(self.ledgers[context]))
 
     def add(self, context: Context, rows: Iterable[Row], kinds: Mapping[str, str], notes: Iterable[str]) -> None:
         """What a worker process counted. Its phases hold the user's already."""
         ledger = self.ledgers.setdefault(context, Ledger())
         for row in rows:
             ledger.add(row.phase, row.scope, row.op, row.calls)
+        self._relieve(context)
         for scope, kind in kinds.items():
             self.layers.setdefault(scope, Layer(kind))
         self.notes |= dict.fromkeys(notes)

@@ -22,7 +22,7 @@ _OTHER_LOSSES = {
 }  # fmt: skip
 
 #: So much code is remembered: all of a large program's.
-LIMIT = 50_000
+LIMIT = 10_000
 #: By identity, since hashing a code object reads all of it; the code is kept so that no other takes its place.
 kinds: dict[int, tuple[str, CodeType]] = {}
 _steps: dict[CodeType, bool] = {}
@@ -96,6 +96,8 @@ def module_above(frame: FrameType | None, depth: int = 10) -> tuple[nn.Module | 
             known = _methods.get(id(code))
             if known is None or known[0]:
                 owner = frame.f_locals.get("self")
+                if len(_methods) > LIMIT:
+                    _methods.clear()
                 _methods[id(code)] = (isinstance(owner, nn.Module), code)
                 if isinstance(owner, nn.Module):
                     return owner, code.co_name
@@ -109,6 +111,8 @@ def optimizer_above(frame: FrameType | None, depth: int = 12) -> str:
         code = frame.f_code
         if code.co_name == "step" and _steps.get(code, True):
             owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+            if len(_steps) > LIMIT:
+                _steps.clear()
             _steps[code] = hasattr(owner, "param_groups")
             if _steps[code]:
                 return type(owner).__name__

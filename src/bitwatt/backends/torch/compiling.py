@@ -1,27 +1,288 @@
-"""torch.compile: a dispatch mode would switch it off for good, so counted code runs eagerly by torch's own switch."""
+"""torch.compile: what is counted runs eagerly, what is known runs compiled, and dynamo never meets a dispatch mode.
+
+Dynamo skips code that it meets under a mode, and leaves it skipped for good. So where compiled code is called, a thread
+that counts is told to run eagerly, this once: nothing is compiled then, nothing is marked, and other threads go on as
+they were. An outermost call of a compiled function is an event like the call of a model. Graphs stay whole: our own
+wrappers are left out of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import sys
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import nn
 
+from bitwatt.backends.torch.mode import mode_here
+from bitwatt.backends.torch.replay.checks import compiled_frames
+from bitwatt.backends.torch.replay.functions import Functions
+from bitwatt.backends.torch.replay.marks import quick
+from bitwatt.backends.torch.state import AFTER, BEFORE_GRAPH, FORWARD, LOSS, ThreadState, graph_task
+from bitwatt.context import current
 from bitwatt.imports import when_imported
+from bitwatt.records import Op
 
 if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.learner import Learner
     from bitwatt.backends.torch.watch import TorchWatch
+
+_OURS = __name__.partition(".")[0]
+#: The function in which torch calls compiled code.
+_WRAPPER = "compile_wrapper"
+_CALLED, _CHOSEN, _RUNNING = range(3)
+_sequence = torch.autograd._get_sequence_nr
+#: A backward that is counted though its forward was compiled, and cannot be seen into.
+_UNSEEN = Op("torch.compile.backward", (("unrecorded", "compiled before it was counted"),), overload="unrecorded")
+#: What a phase that was not decided inside a compiled function becomes most of the time: its time is booked there.
+_LIKELY = {AFTER: "loss", LOSS: "loss", FORWARD: "forward", BEFORE_GRAPH: "forward"}
 
 
 def install(watch: TorchWatch) -> list[Callable[[], None]]:
-    stances: list[Any] = []
+    undo: list[Callable[[], None]] = []
 
-    def run_eagerly() -> None:
-        if watch.on:
-            stances.append(torch.compiler.set_stance("force_eager"))
+    def patch() -> None:
+        frames: Any = sys.modules["torch._dynamo.eval_frame"]
+        if watch.on and hasattr(frames, "_callback_from_stance") and hasattr(frames, "_maybe_set_eval_frame"):
+            undo.extend([Regions(watch).install(frames), _leave_us_out()])
+        elif watch.on:  # by torch's public switch: all threads run eagerly while the session is open
+            stance = torch.compiler.set_stance("force_eager")
+            undo.append(lambda: stance.__exit__(None, None, None))
 
     def restore() -> None:
-        while stances:
-            stances.pop().__exit__(None, None, None)
+        while undo:
+            undo.pop()()
 
-    return [restore, when_imported("torch._dynamo", run_eagerly)]
+    return [restore, when_imported("torch._dynamo", patch)]
+
+
+def _leave_us_out() -> Callable[[], None]:
+    """No frame of ours is compiled when it runs between two graphs, and dynamo reads past our wrapper of modules."""
+    rules: Any = sys.modules["torch._dynamo.trace_rules"]
+    before = list(rules.SKIP_DIRS)
+    rules.add(_OURS)
+    added = [entry for entry in rules.SKIP_DIRS if entry not in before]
+    ours: Any = nn.Module.__call__
+    original = getattr(ours, "_torchdynamo_inline", None)
+    if original is not None:  # else someone wrapped it again
+        sys.modules["torch._dynamo.eval_frame"].skip_code(ours.__code__)
+        _call_modules_by(ours)
+
+    def restore() -> None:
+        for entry in added:
+            rules.SKIP_DIRS.remove(entry)
+        rules._recompile_re()
+        if original is not None:
+            _call_modules_by(original)
+
+    return restore
+
+
+def _call_modules_by(call: Any) -> None:
+    """Tell dynamo which function is the plain call of a module, and needs no reading."""
+    for name in ("utils", "variables.nn_module"):
+        reader: Any = sys.modules.get(f"torch._dynamo.{name}")
+        if hasattr(reader, "unpatched_nn_module_call"):
+            reader.unpatched_nn_module_call = call
+
+
+@contextlib.contextmanager
+def eager_backward(watch: TorchWatch, roots: Any) -> Iterator[None]:
+    """Around a backward: if it is counted, autograd itself is not compiled, and what has been compiled is named."""
+    mode, learner = mode_here(watch), watch.states.here.learner
+    autograd: Any = sys.modules.get("torch._dynamo.compiled_autograd")
+    if mode is not None and compiled_frames():
+        for _ in range(_compiled_nodes(roots)):
+            mode.record_op(_UNSEEN)
+    if mode is None or not getattr(autograd, "compiled_autograd_enabled", False):
+        yield
+        return
+    if learner is not None:
+        learner.compiled = True
+    with autograd._disable():
+        yield
+
+
+def _compiled_nodes(roots: Any, limit: int = 10_000) -> int:
+    """Nodes behind `roots` whose backward was compiled with their forward: what is fused in it passes no dispatcher."""
+    waiting = [root.grad_fn for root in roots if root.grad_fn is not None]
+    seen, found = set(waiting), 0
+    while waiting and len(seen) < limit:
+        node = waiting.pop()
+        found += node.name() == "CompiledFunctionBackward"
+        new = [after for after, _ in node.next_functions if after is not None and after not in seen]
+        seen.update(new)
+        waiting += new
+    return found
+
+
+class Region:
+    """An outermost call of a compiled function, which is an event."""
+
+    __slots__ = ("frame", "handling", "learner", "stage", "state", "undo")
+
+    def __init__(self, frame: Any, state: ThreadState, learner: Learner) -> None:
+        self.frame, self.state, self.learner = frame, state, learner
+        self.stage = _CALLED
+        self.handling = sys.exc_info()[1]  # an exception that has nothing to do with it
+        self.undo: Callable[[], None] | None = None
+
+
+class _Open(threading.local):
+    def __init__(self) -> None:
+        self.open: list[Region] = []
+
+
+class Regions:
+    """What happens where compiled code begins and ends, on all threads of a watch."""
+
+    def __init__(self, watch: TorchWatch) -> None:
+        self.watch = watch
+        self.functions = Functions(watch.events.structures)
+        self._open = _Open()
+
+    def install(self, frames: Any) -> Callable[[], None]:
+        """A call of compiled code sets the frame evaluation to None, then to what the stance says, at last to what it
+        was. Its dispatch keys are frozen between the first and the last: only there may a mode come or go."""
+        names = ("set_eval_frame", "_callback_from_stance", "_maybe_set_eval_frame")
+        begin, choose, set_frame = originals = [getattr(frames, name) for name in names]
+        regions = self._open
+
+        def set_eval_frame(callback: Any) -> Any:
+            frame = sys._getframe(1)
+            if (
+                frame.f_code.co_name == _WRAPPER
+                and self.watch.on
+                and (not regions.open or regions.open[-1].frame is not frame)
+            ):
+                self._enter(frame)
+            return begin(callback)
+
+        def callback_from_stance(callback: Any) -> Any:
+            chosen, frame = choose(callback), sys._getframe(1)
+            if regions.open and regions.open[-1].frame is frame:
+                regions.open[-1].stage = _CHOSEN
+            if chosen is None or not self.watch.on:
+                return chosen
+            return None if self._counts(frame) else chosen
+
+        def maybe_set_eval_frame(callback: Any) -> Any:
+            open_, frame = regions.open, sys._getframe(1)
+            if open_ and open_[-1].frame is frame:
+                if open_[-1].stage == _CHOSEN:
+                    open_[-1].stage = _RUNNING
+                else:
+                    self._end(open_.pop())
+            return set_frame(callback)
+
+        def replace(*functions: Any) -> None:
+            for name, function in zip(names, functions, strict=True):
+                setattr(frames, name, function)
+
+        replace(set_eval_frame, callback_from_stance, maybe_set_eval_frame)
+        return lambda: replace(*originals)
+
+    def _enter(self, frame: Any) -> None:
+        """Compiled code is called. If nothing is under way, the call is an event."""
+        inside = frame.f_locals
+        state = self.watch.states.here
+        learner = state.learner
+        if learner is None or learner.replaying or graph_task() >= 0 or not _is_event(inside):
+            return
+        if learner.swift:
+            learner.surprised()
+        learner = self.watch.events.ready(state)
+        if learner is not None:
+            self._begin(state, learner, frame, inside)
+
+    def _counts(self, frame: Any) -> bool:
+        """Whether compiled code that begins in the call behind `frame` is to be counted, and so runs eagerly."""
+        if getattr(frame.f_locals.get("self"), "export", False):
+            return False
+        state = self.watch.states.here
+        if state.learner is not None:
+            state.learner.compiled = True
+        counted = mode_here(self.watch) is not None or (graph_task() < 0 and _is_unknown(state))
+        if counted:
+            _excuse_fullgraph()
+        return counted
+
+    def _begin(self, state: ThreadState, learner: Learner, frame: Any, inside: Any) -> None:
+        function = self.functions.of(inside["fn"])
+        values = [quick(arg) for arg in inside["args"]]
+        values += [(name, quick(value)) for name, value in inside["kwargs"].items()]
+        known = learner.begin(self.functions.mark(function), tuple(values))
+        learner.compiled = True
+        region = Region(frame, state, learner)
+        self._open.open.append(region)
+        if known:
+            if function.optimizers:
+                region.undo = self.watch.optimizer_hooks.out()
+            if learner.lane is None:
+                state.clock()
+        else:
+            learner.opens(function)
+
+    def _end(self, region: Region) -> None:
+        if region.undo is not None:
+            region.undo()
+        state, learner = region.state, region.learner
+        function, learner.function = learner.function, None
+        step = learner.step
+        if step is None or sys.exc_info()[1] is not region.handling:
+            learner.abort()
+            return
+        if learner.replaying:
+            if learner.lane is None:
+                state.clock(step.booked)
+                step.settle(state)
+        else:
+            state.clock()
+            step.flags = state.forward_done, state.forward_seen, state.ever_differentiated
+            step.differentiates = (
+                any("loss" in meaning.values() for meaning in step.meanings) and not state.forward_done
+            )
+            made = torch.is_grad_enabled() and _sequence() != learner.seq  # something that can be differentiated
+            step.closes = not (state.forward_done or made) or (function is not None and function.stepped)
+            step.phase = _main_phase(learner)
+        learner.end(closes=step.closes)
+
+
+def _is_event(inside: Any) -> bool:
+    """A function that the program has compiled. torch compiles some of its own, made anew at each call (the operators
+    that take functions); an export does no work."""
+    function = inside.get("fn")
+    internal = (getattr(function, "__module__", None) or "").startswith("torch.")
+    return (
+        "args" in inside
+        and not (internal and "<locals>" in getattr(function, "__qualname__", ""))
+        and inside.get("callback") is not None
+        and not getattr(inside.get("self"), "export", False)
+        and not torch.compiler.is_compiling()
+    )
+
+
+def _is_unknown(state: ThreadState) -> bool:
+    """A thread that no session was told of: its models are counted when they are called."""
+    return state.mode is None and state.resting is None and current() is not None
+
+
+def _excuse_fullgraph() -> None:
+    """With fullgraph=True torch counts what it compiled and wants some; a negative number stops that for this call."""
+    count = getattr(torch._C._dynamo.eval_frame, "set_fullgraph_compiled_frame_count", None)
+    if count is not None:
+        count(-1)
+
+
+def _main_phase(learner: Learner) -> str:
+    """Where most of the calls are: time inside a compiled function cannot be told apart."""
+    calls: dict[str, int] = {}
+    for counts, _ in (learner.state.mode.log if learner.state.mode is not None else None) or ():
+        if counts.place is not None:
+            phase = counts.place[2]
+            calls[phase] = calls.get(phase, 0) + 1
+    phase = max(calls, key=lambda name: calls[name]) if calls else "other"
+    return _LIKELY.get(phase, "other" if phase[0] == "?" else phase)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.utils.data import _utils, dataloader
 
+from bitwatt.backends.torch import compact
 from bitwatt.backends.torch.state import Frame
 from bitwatt.context import Token, current, opened
 from bitwatt.records import Op
@@ -41,17 +42,21 @@ class Spool:
         if self.folder is None:
             return
         for file in sorted((self.folder / str(id(token))).glob("*.counts")):
-            with file.open("rb") as stream:
-                while True:
-                    try:
-                        yield from pickle.load(stream)
-                    except (EOFError, pickle.UnpicklingError):  # the end, or a batch cut short by a kill
-                        break
+            yield from _rows(file)
             file.unlink()
 
     def close(self) -> None:
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _rows(file: Path) -> Iterator[tuple[str, str, Op, int]]:
+    with file.open("rb") as stream:
+        while True:
+            try:
+                yield from pickle.load(stream)
+            except (EOFError, pickle.UnpicklingError):  # the end, or a batch cut short by a kill
+                break
 
 
 def install(watch: TorchWatch) -> list[Callable[[], None]]:
@@ -77,7 +82,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         if watch.on and context is not None:
             self._bitwatt_token = context.token
             spool = str(watch.spool.path(context.token))
-            _utils.worker._worker_loop = functools.partial(worker_loop, spool, context.phases)
+            _utils.worker._worker_loop = functools.partial(worker_loop, spool, context.phases, context.token.folder)
         try:
             original_iter(self, loader)
         finally:
@@ -102,12 +107,12 @@ def _started_in(iterator: Any) -> Token | None:
     return getattr(iterator, "_bitwatt_token", None)
 
 
-def worker_loop(spool: str, phases: tuple[str, ...], *args: Any) -> None:
+def worker_loop(spool: str, phases: tuple[str, ...], folder: Any, *args: Any) -> None:
     """Runs in the worker process in place of torch's loop, which it calls."""
     from bitwatt.backends.torch.watch import TorchWatch
 
     watch = TorchWatch()
-    with opened("worker", phases=phases) as context:
+    with opened("worker", phases=phases, folder=folder) as context:
         watch.start()
         watch.arrive()
         try:
@@ -118,12 +123,17 @@ def worker_loop(spool: str, phases: tuple[str, ...], *args: Any) -> None:
             watch.stop()
 
 
+#: A file of counts longer than this is added up and written anew.
+SPOOL = 4_000_000
+
+
 class _SendingQueue:
     """The worker's queue of finished batches. Counts are on disk before the batch is on its way."""
 
     def __init__(self, queue: Any, watch: TorchWatch, token: Token, file: Path) -> None:
         self._queue, self._watch, self._token, self._file = queue, watch, token, file
         self._frame = self._loading()
+        self._room = SPOOL
 
     def _loading(self) -> Frame:
         """What runs here is the loader's, as it is in the user's process where there are no workers."""
@@ -142,7 +152,21 @@ class _SendingQueue:
         elif rows:
             with self._file.open("ab") as stream:
                 pickle.dump(rows, stream)
+                full = stream.tell() > self._room
+            if full:
+                self._add_up()
         self._frame = self._loading()
+
+    def _add_up(self) -> None:
+        """Batches of a day, or images of every size, must not fill the disk."""
+        ledger = compact.Gathering(self._token, self._watch.scopes)
+        for row in _rows(self._file):
+            ledger.add(*row)
+        fresh = self._file.with_suffix(".new")
+        with fresh.open("wb") as stream:
+            pickle.dump([(row.phase, row.scope, row.op, row.calls) for row in ledger], stream)
+            self._room = max(SPOOL, 2 * stream.tell())
+        fresh.replace(self._file)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)

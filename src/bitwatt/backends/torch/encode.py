@@ -40,9 +40,19 @@ def key_of(value: Any) -> Any:
         return _List([key_of(item) for item in value])
     if isinstance(value, Tensor):
         return _tensor(value)
-    if kind is torch.ScriptObject and hasattr(value, "unpack"):  # packed weights of quantised layers
-        return key_of(value.unpack())
+    if kind is torch.ScriptObject:
+        if hasattr(value, "unpack"):  # packed weights of quantised layers
+            return key_of(value.unpack())
+        return _group(value)
     return f"<{kind.__name__}>"
+
+
+def _group(value: Any) -> str:
+    """The name of a process group: which link a collective used."""
+    try:
+        return f"group {torch.distributed.ProcessGroup.unbox(value).group_name}"
+    except (AttributeError, RuntimeError):  # some other object of C++, or a torch without distributed
+        return "<ScriptObject>"
 
 
 def scalar_key(key: Any) -> Any:

@@ -10,26 +10,26 @@ import torch
 import torch.autograd
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+from bitwatt.backends.torch import compiling
+from bitwatt.backends.torch.replay import swift
+from bitwatt.backends.torch.replay.learner import STEP
 from bitwatt.backends.torch.state import Launch, Step, ThreadState, graph_task
 from bitwatt.context import current
 
 if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.learner import Learner
     from bitwatt.backends.torch.watch import TorchWatch
 
 
 def install(watch: TorchWatch) -> list[Callable[[], None]]:
     """Hang everything in; what comes back takes it out."""
-    handles = [
-        register_optimizer_step_pre_hook(OptimizerHooks(watch).enter),
-        register_optimizer_step_post_hook(OptimizerHooks(watch).leave),
-    ]
     engine = torch.autograd._engine_run_backward
     torch.autograd._engine_run_backward = _watched_engine(watch, engine)
 
     def restore() -> None:
         torch.autograd._engine_run_backward = engine
 
-    return [*(handle.remove for handle in handles), restore]
+    return [watch.optimizer_hooks.install(), restore]
 
 
 class OptimizerHooks:
@@ -37,19 +37,67 @@ class OptimizerHooks:
 
     def __init__(self, watch: TorchWatch) -> None:
         self.watch = watch
+        self._undo: list[Callable[[], None]] = []
 
-    def enter(self, optimizer: Any, *_: Any) -> None:
+    def install(self) -> Callable[[], None]:
+        self._undo += [
+            register_optimizer_step_pre_hook(self.enter).remove,
+            register_optimizer_step_post_hook(self.leave).remove,
+        ]
+        return self.remove
+
+    def remove(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+    def out(self) -> Callable[[], None]:
+        """Take the hooks out while a known step runs compiled: dynamo would trace them, and again once they are off."""
+        self.remove()
+        return self._back
+
+    def _back(self) -> None:
+        if self.watch.on and not self._undo:
+            self.install()
+
+    def enter(self, optimizer: Any, *args: Any) -> None:
         if not self.watch.on:
             return
         state = self.watch.states.here
+        learner, inside = state.learner, graph_task() >= 0
+        if learner is not None and learner.swift:
+            if learner.replaying or inside or (not _has_closure(args) and swift.step(learner, optimizer)):
+                return
+            learner.surprised()
+        if inside and self.watch.replays_backward():
+            return
+        learner = self.watch.events.ready(state) if not inside and not _has_closure(args) else None
+        if learner is not None and self.watch.events.begin_step(learner, optimizer):
+            if learner.lane is None:
+                state.settle()
+            return
+        if state.learner is not None and state.learner.replaying:  # a step inside a backward or a call that is known
+            return
         self.watch.join(state)
         state.drop_stale_steps()
         if graph_task() < 0:
             state.settle()
+        if state.learner is not None and state.learner.function is not None:
+            state.learner.steps_inside(optimizer)
         state.push("optimizer", type(optimizer).__name__, Step(optimizer, sys._getframe(1)))
 
     def leave(self, optimizer: Any, *_: Any) -> None:
         state = self.watch.states.here
+        learner = state.learner
+        if learner is not None and learner.step is None and state.resting is not None:
+            return  # it went the swift way
+        if learner is not None and learner.replaying:
+            if learner.kind == STEP:
+                if learner.lane is None:
+                    state.clock("optimizer")
+                learner.end(closes=True)
+            return
+        if learner is not None and learner.kind == STEP:
+            learner.end(closes=True)
         for frame in reversed(state.stack):
             if isinstance(frame.module, Step) and frame.module.optimizer is optimizer:
                 state.pop(frame)
@@ -57,6 +105,12 @@ class OptimizerHooks:
                 break
         if len(state.stack) == 1:
             self.watch.part(state)
+
+
+def _has_closure(call: tuple[Any, ...]) -> bool:
+    """`call` is what a hook gets: the arguments of `step`, the optimizer first among them."""
+    args, kwargs = call
+    return (len(args) > 1 and args[1] is not None) or bool(kwargs and kwargs.get("closure") is not None)
 
 
 def _who_ran_forward(watch: TorchWatch, state: ThreadState) -> list[ThreadState]:
@@ -80,20 +134,66 @@ def _reaches(roots: Any, left: int, limit: int = 10_000) -> bool:
     return bool(nodes)
 
 
+def _options(args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """What else backward is told: whether to keep or make a graph, and how many inputs it is for."""
+    inputs = args[4] if len(args) > 4 else ()
+    return args[2], args[3], len(inputs) if inputs else 0, kwargs.get("accumulate_grad")
+
+
 def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[..., Any]:
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
         if not watch.on:
             return engine(*args, **kwargs)
         state = watch.states.here
+        learner = state.learner
+        if learner is not None and learner.swift and not learner.replaying and graph_task() < 0:
+            if swift.backward(learner):
+                try:
+                    return engine(*args, **kwargs)
+                except BaseException:
+                    learner.abort()
+                    raise
+            learner.surprised()
+        if learner is not None and learner.replaying:  # inside a call that is known
+            return engine(*args, **kwargs)
+        learner = watch.events.ready(state) if graph_task() < 0 else None
+        if learner is not None:
+            return run_event(state, learner, args, kwargs)
+        return run(state, args, kwargs)
+
+    def run_event(state: ThreadState, learner: Learner, args: Any, kwargs: Any) -> Any:
+        if not watch.events.begin_backward(learner, args[0], _options(args, kwargs)):
+            try:
+                out = run(state, args, kwargs)
+            except BaseException:
+                learner.abort()
+                raise
+            learner.end(closes=False)
+            return out
+        try:
+            if learner.lane is None:
+                state.enter_backward(through=lambda left: _reaches(args[0], left))
+            out = engine(*args, **kwargs)
+        except BaseException:
+            learner.abort()
+            raise
+        if learner.lane is None:
+            state.clock("backward")
+        learner.end(closes=False)
+        return out
+
+    def run(state: ThreadState, args: Any, kwargs: Any) -> Any:
         launch = Launch(state, current())
-        watch.join(state)
+        if state.learner is None or not state.learner.replaying:
+            watch.join(state)
         state.drop_stale_steps()
         for differentiated in _who_ran_forward(watch, state):
             differentiated.enter_backward(through=lambda left: _reaches(args[0], left))
         state.launches.append(launch)
         watch.launches.append(launch)
         try:
-            return engine(*args, **kwargs)
+            with compiling.eager_backward(watch, args[0]):
+                return engine(*args, **kwargs)
         finally:
             state.clock("backward")
             state.launches.remove(launch)

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import (
     _push_mode,
 )
 
-from bitwatt.backends.torch import code, higher_order
+from bitwatt.backends.torch import code, compact, higher_order
 from bitwatt.backends.torch.encode import key_of, name_of, scalar_key
 from bitwatt.backends.torch.state import (
     AFTER,
@@ -42,7 +42,7 @@ _grad_enabled = torch.is_grad_enabled
 _code_kinds = code.kinds
 
 #: What the mode does with an op, decided once per op.
-_VIEW, _IN_PLACE, _PLAIN, _COMPOSITE, _HIGHER = range(5)
+_VIEW, _IN_PLACE, _PLAIN, _COMPOSITE, _HIGHER, _SILENT = range(6)
 _IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
 #: AccumulateGrad nodes carry this instead of a number.
 _NO_SEQUENCE = 2**64 - 1
@@ -69,6 +69,7 @@ class CountingMode(TorchDispatchMode):
         super().__init__()
         self.watch = watch
         self.owner: Any = None  # who entered it on this thread, and will leave it
+        self.log: list[tuple[Counts, Any]] | None = None  # where each call was counted, while a step is learned
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for subclass in types:
@@ -88,7 +89,7 @@ class CountingMode(TorchDispatchMode):
                 _pop_mode()
         out = func(*args, **kwargs) if kwargs else func(*args)
         watch = self.watch
-        if watch.on and (type(out) is not FakeTensor or _estimating()):
+        if watch.on and kind is not _SILENT and (type(out) is not FakeTensor or _estimating()):
             try:
                 self.record(plan, args, kwargs, out)
             except Exception as error:  # the user's program comes first: the op is reported as missing
@@ -111,9 +112,19 @@ class CountingMode(TorchDispatchMode):
         if cell is not None:
             cell[0] += 1
         elif kind is not _VIEW and plan.numbers:
-            counts.setdefault(plan.folded(key), [0])[0] += 1
+            key = plan.folded(key)
+            counts.setdefault(key, [0])[0] += 1
         else:
             counts[key] = [1]
+        if cell is None and self.watch.contents is not None:
+            self.watch.contents.saw(key, args)
+        if self.log is not None:
+            self.log.append((counts, key))
+        if cell is None:
+            state = self.watch.states.here
+            state.fresh += 1
+            if state.fresh > compact.STEP:
+                compact.relieve(self.watch, state)
 
     def missed(self, func: Any, error: Exception) -> None:
         """A call that could not be written down is one that no rule can price, and says so."""
@@ -122,7 +133,10 @@ class CountingMode(TorchDispatchMode):
 
     def record_op(self, op: Op) -> None:
         """Count a call that passed no dispatcher."""
-        self._counts((), None).setdefault(op, [0])[0] += 1
+        counts = self._counts((), None)
+        counts.setdefault(op, [0])[0] += 1
+        if self.log is not None:
+            self.log.append((counts, op))
 
     def _counts(self, args: Any, out: Any) -> Counts:
         """Where the running op is counted. Called two frames below the code that called it."""
@@ -147,7 +161,7 @@ class CountingMode(TorchDispatchMode):
         """An op that no module, optimizer or loader is running."""
         context = current()
         if context is None:
-            return {}
+            return Counts()
         frame = _getframe(4)
         found, scope = code.caller(frame)
         if not _grad_enabled():
@@ -176,13 +190,13 @@ class CountingMode(TorchDispatchMode):
     def _loss_inside(self, state: ThreadState, frame: Frame) -> Counts:
         """A known loss function that the model itself calls."""
         context = current()
-        return {} if context is None else state.counts_at((context, frame.base, "loss", frame.scope))
+        return Counts() if context is None else state.counts_at((context, frame.base, "loss", frame.scope))
 
     def _backward(self, state: ThreadState, task: int, args: Any) -> Counts:
         launch = self.watch.launch_of(state, task)
         context = (launch.context if launch else None) or current()
         if context is None:
-            return {}
+            return Counts()
         if task < 0:  # a frame from inside a backward that has ended: an exception left it behind
             state.pop(state.top)
             return state.counts_at((context, context.phases, "other", ""))
@@ -237,7 +251,7 @@ def _elsewhere(state: ThreadState, frame: Frame) -> Counts:
     """The user opened or left a phase of his own inside this frame."""
     context = current()
     if context is None:
-        return {}
+        return Counts()
     return state.counts_at((context, frame.base, frame.phase, frame.scope))
 
 
@@ -285,7 +299,9 @@ def _kind(func: Any) -> int:
         return _HIGHER
     if not isinstance(func, OpOverload):
         return _PLAIN
-    if func.namespace in ("prim", "profiler"):  # answers about a tensor (prim.device), marks of a span: no arithmetic
+    if func.namespace == "profiler":  # marks of a span
+        return _SILENT
+    if func.namespace == "prim":  # answers about a tensor (prim.device)
         return _VIEW
     if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"):
         return _COMPOSITE

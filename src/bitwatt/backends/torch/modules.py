@@ -15,12 +15,16 @@ from torch import nn
 
 from bitwatt.backends.torch import code
 from bitwatt.backends.torch.scopes import is_loss
+from bitwatt.backends.torch.replay import swift
+from bitwatt.backends.torch.replay.learner import STEP
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
-from bitwatt.backends.torch.tensors import any_needs_grad, tensors_in
+from bitwatt.backends.torch.tensors import any_needs_grad, follow, tensors_in
 
 if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.learner import Learner
     from bitwatt.backends.torch.watch import TorchWatch
 
+_Tensor = torch.Tensor
 _sequence = torch.autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
@@ -42,12 +46,37 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
 
 def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., Any]:
-    states, calls = watch.states, ModuleCalls(watch)
+    states, calls, events = watch.states, ModuleCalls(watch), watch.events
 
     def watched_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        state = states.here
+        learner = state.learner
+        if learner is not None and learner.replaying:  # inside an event that is known
+            learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+            return call(self, *args, **kwargs)
         if _is_compiling() or not watch.on:
             return call(self, *args, **kwargs)
-        state = states.here
+        if learner is not None:
+            if learner.swift:
+                if graph_task() >= 0:  # recomputed
+                    learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+                    return call(self, *args, **kwargs)
+                if not kwargs and swift.call(learner, events.structures, self, args):
+                    learner.replaying = True
+                    try:
+                        out = call(self, *args)
+                    except BaseException:
+                        learner.abort()
+                        raise
+                    learner.replaying = False
+                    return out
+                learner.surprised()
+            if learner.step is not None and learner.kind != STEP:  # inside an event
+                learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+            elif graph_task() < 0 and (learner := events.ready(state)) is not None:
+                return calls.event(state, learner, call, self, args, kwargs)
+        if graph_task() >= 0 and watch.replays_backward():  # recomputed, perhaps on one of autograd's threads
+            return call(self, *args, **kwargs)
         frame = state.again(self) or calls.enter(state, self, args)
         try:
             out = call(self, *args, **kwargs)
@@ -57,6 +86,8 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
         calls.leave(state, frame, out)
         return out
 
+    watched_call._torchdynamo_inline = call  # type: ignore[attr-defined]  # what dynamo reads instead
+    watched_call.__name__ = "_wrapped_call_impl"  # torch.compile knows a module's call by its name
     return watched_call
 
 
@@ -65,6 +96,44 @@ class ModuleCalls:
 
     def __init__(self, watch: TorchWatch) -> None:
         self.watch = watch
+
+    def event(
+        self, state: ThreadState, learner: Learner, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
+    ) -> Any:
+        """The outermost call: it is replayed if it is known, and counted to be known if not."""
+        events = self.watch.events
+        if events.begin_call(learner, module, args, kwargs):
+            if learner.lane is not None:
+                try:
+                    out = call(module, *args, **kwargs)
+                except BaseException:
+                    learner.abort()
+                    raise
+                if learner.lane is not None:
+                    learner.end(closes=False)
+                else:  # something was not as expected
+                    events.leave_replayed(state, learner, out)
+                return out
+            try:
+                events.enter_replayed(state, learner, args)
+                out = call(module, *args, **kwargs)
+            except BaseException:
+                learner.abort()
+                raise
+            events.leave_replayed(state, learner, out)
+            return out
+        frame = self.enter(state, module, args)
+        if learner.step is not None:
+            learner.step.phase = frame.phase
+        try:
+            out = call(module, *args, **kwargs)
+        except BaseException:
+            learner.abort()
+            self.leave(state, frame)
+            raise
+        learner.end(closes=frame.phase == "inference")
+        self.leave(state, frame, out)
+        return out
 
     def enter(self, state: ThreadState, module: nn.Module, args: Any) -> Frame:
         try:
@@ -82,6 +151,8 @@ class ModuleCalls:
         scope = self.watch.scopes.child(state.stack, module) if above is not None or task < 0 else None
         if scope is None:
             scope = self._outermost(module)
+        if above is None and state.learner is not None and state.learner.function is not None:
+            state.learner.function.calls(module)
         scope = self.watch.scopes.called(scope, module)
         self.watch.scopes.received(scope, args)
         if above is not None and above.phase not in _OPEN_PHASES:
@@ -111,7 +182,7 @@ class ModuleCalls:
             return "inference"
         if module.training:  # an evaluation before it, without no_grad, is over
             state.resolve({FORWARD: "inference"})
-        state.enter_forward(continues=_follow(args, state.left))
+        state.enter_forward(continues=follow(args, state.left))
         return "forward" if module.training else FORWARD
 
     def _modest_phase(self, state: ThreadState, module: nn.Module, args: Any) -> str:
@@ -137,7 +208,3 @@ class ModuleCalls:
             state.left = _sequence()
             self.watch.part(state)
 
-
-def _follow(args: Any, left: int) -> bool:
-    """Whether what goes into a model was computed from what another put out: a model in several parts."""
-    return any(t.grad_fn is not None and t.grad_fn._sequence_nr() >= left for t in tensors_in(args))

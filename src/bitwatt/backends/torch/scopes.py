@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -31,6 +32,10 @@ _MARK = "\0"
 
 #: Buffers that make a module a model where it has no parameters.
 _HELD = ("qweight", "weight")
+#: So many models get a name of their own; after that, one takes the place of a dead one of its class.
+ROOTS = 1_000
+#: Weights that one module may have had, one after another, before they are looked at anew.
+_WEIGHTS = 64
 
 V = TypeVar("V")
 
@@ -40,12 +45,16 @@ class ByIdentity(Generic[V]):
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[weakref.ref[object], V]] = {}
+        self._room = 1_000  # with more of them, those that are gone are dropped
 
     def get(self, key: object) -> V | None:
         known = self._known.get(id(key))
         return known[1] if known is not None and known[0]() is key else None
 
     def put(self, key: object, value: V) -> V:
+        if len(self._known) >= self._room:
+            self._known = {n: known for n, known in list(self._known.items()) if known[0]() is not None}
+            self._room = max(1_000, 2 * len(self._known))
         self._known[id(key)] = (weakref.ref(key), value)
         return value
 
@@ -61,6 +70,7 @@ class Scopes:
     """Every root model seen, and the paths of the modules in it."""
 
     def __init__(self) -> None:
+        self.listeners: list[Callable[[nn.Module], None]] = []  # told of every new root
         self.roots: list[_Root] = []
         self._alive: list[int] = []  # roots that a later one may turn out to contain
         self._models: ByIdentity[bool] = ByIdentity()
@@ -113,10 +123,10 @@ class Scopes:
         return self._owners.get(parameter)
 
     def _new_root(self, module: nn.Module) -> str:
-        index = len(self.roots)
+        index = self._heir_of(_label(module)) if len(self.roots) >= ROOTS else len(self.roots)
         scope = self._known.put(module, f"{index}{_MARK}")
-        self.roots.append(_Root(_label(module), weakref.ref(module)))
-        self._alive = [i for i in self._alive if self.roots[i].module() is not None]
+        self.roots[index : index + 1] = [_Root(_label(module), weakref.ref(module))]
+        self._alive = [i for i in self._alive if i != index and self.roots[i].module() is not None]
         for i in self._alive:
             inner = self.roots[i].module()
             name = self._name_in(module, inner) if inner is not None else None
@@ -124,7 +134,18 @@ class Scopes:
                 self.roots[i].inside = (index, name)
         self._alive = [i for i in self._alive if self.roots[i].inside is None] + [index]
         self._describe(scope, module)
+        for listener in self.listeners:
+            listener(module)
         return scope
+
+    def _heir_of(self, label: str) -> int:
+        """In a program that makes models without end, the place of a dead one of the same class, taken again; else a
+        new one."""
+        for index in range(len(self.roots) - 1, -1, -1):
+            root = self.roots[index]
+            if root.label == label and root.inside is None and root.module() is None:
+                return index
+        return len(self.roots)
 
     def _name_in(self, parent: nn.Module, module: nn.Module) -> str | None:
         names = self._names.get(parent)
@@ -154,6 +175,8 @@ class Scopes:
         call = (scope, *_weight(module))
         calls = self._calls.get(module) or self._calls.put(module, {})
         if call not in calls:
+            if len(calls) >= _WEIGHTS:
+                calls.clear()
             calls[call] = self._first_call(scope, module)
         return calls[call]
 

@@ -7,13 +7,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from bitwatt.backends.torch.tensors import own
 from bitwatt.backends.torch.trail import Trail
 from bitwatt.context import CONTEXT, Context, Token, current
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.learner import Learner
 
 graph_task = torch._C._current_graph_task_id
 _sequence = torch.autograd._get_sequence_nr
@@ -22,13 +25,21 @@ _grad_enabled = torch.is_grad_enabled
 #: Phases not known yet. What becomes of them is decided when backward, a step, or the end of the session arrives.
 BEFORE, BEFORE_GRAPH, AFTER, LOSS, FORWARD = "?before", "?before.graph", "?after", "?loss", "?forward"
 
-#: Call -> a list of one int: adding to it in place hashes the key once, not twice.
-Counts = dict[Any, list[int]]
-
-
 #: Where calls are counted: the context, the user's phases when the found phase began, that phase, the scope.
 #: A plain tuple, made and hashed for every call of a module.
 Place = tuple[Context, tuple[str, ...], str, str]
+
+
+class Counts(dict[Any, list[int]]):
+    """Call -> a list of one int: adding to it in place hashes the key once, not twice."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Place | None = None) -> None:
+        self.place = place
+
+#: Frames kept before the program's dead modules are looked for among them.
+FRAMES = 1_000
 
 
 class Frame:
@@ -55,11 +66,13 @@ class Frame:
         if isinstance(module, torch.nn.Module):
             self.ref, self.weight = weakref.ref(module), type(own(module))
         self.context, self.base = context, base
-        self.counts: Counts = counts if counts is not None else {}
+        self.counts: Counts = counts if counts is not None else Counts()
         self.below: dict[int, Frame] = {}
 
     def calls(self, frame: Frame) -> None:
         """`frame` is a call of a module made inside this one, and will be the same when it is made again."""
+        if len(self.below) > FRAMES:  # a module that makes others as it goes
+            self.below = {key: known for key, known in self.below.items() if known.ref() is not None}
         self.below[id(frame.module)] = frame
 
 
@@ -80,10 +93,12 @@ class ThreadState:
         self.counts: dict[Place, Counts] = {}
         self.pending: dict[Place, Counts] = {}
         self.seconds: dict[tuple[Context, tuple[str, ...], str], float] = {}
+        self.pending_seconds: dict[tuple[Context, tuple[str, ...], str], float] = {}
         self.bottom = Frame(BEFORE, "")
         self.stack: list[Frame] = [self.bottom]
         self.top = self.bottom
         self.frames: dict[tuple[Place, int], Frame] = {}  # of module calls, by place and module
+        self.room = FRAMES  # with more of them, those of modules that are gone are dropped
         self.left = 0  # the sequence number when the outermost module was left
         self.trail = Trail()
         self.launches: list[Launch] = []
@@ -91,15 +106,19 @@ class ThreadState:
         self.forward_seen = False  # since the last step
         self.ever_differentiated = False
         self.mode: Any = None
-        self.last_backward: tuple[Any, str, Counts] = (None, "", {})  # launch, scope and counts of the last such op
+        self.resting: Any = None  # the mode, while what runs is known and need not be counted
+        self.learner: Learner | None = None
+        self.last_backward: tuple[Any, str, Counts] = (None, "", Counts())  # launch, scope and counts of the last such op
+        self.capturing = False  # a CUDA graph: what is called does not run now
         self.sessions = 0  # opened on this thread and not closed yet
+        self.fresh = 0  # calls written down that were new, since compact.relieve last looked
         self._tick = time.perf_counter()
 
     def counts_at(self, place: Place) -> Counts:
         store = self.pending if place[2][0] == "?" else self.counts
         counts = store.get(place)
         if counts is None:
-            counts = store[place] = {}
+            counts = store[place] = Counts(place)
         return counts
 
     def push(self, phase: str, scope: str, module: Any = None, base: tuple[str, ...] | None = None) -> Frame:
@@ -124,6 +143,9 @@ class ThreadState:
             return known
         frame = Frame(phase, scope, graph_task(), context, self.counts_at(place), module, base)
         if frame.ref is not None:
+            if len(self.frames) >= self.room:
+                self.frames = {key: known for key, known in self.frames.items() if known.ref() is not None}
+                self.room = max(FRAMES, 2 * len(self.frames))
             self.frames[place, id(module)] = frame
         return frame
 
@@ -175,6 +197,14 @@ class ThreadState:
                 return
             self.pop(self.top)
 
+    def book(self, context: Context, phase: str = "") -> None:
+        """Book the time since the last call under `phase`, by default what runs between events. For replayed ones."""
+        now = time.perf_counter()
+        phase = phase or (AFTER if self.forward_done else BEFORE)
+        key, seconds = (context, context.phases, phase), self.seconds if phase[0] != "?" else self.pending_seconds
+        seconds[key] = seconds.get(key, 0.0) + now - self._tick
+        self._tick = now
+
     def clock(self, phase: str | None = None) -> None:
         """Book the time since the last call under `phase`, by default that of the top frame."""
         now = time.perf_counter()
@@ -185,22 +215,29 @@ class ThreadState:
             if phase is None:
                 phase = frame.phase if frame is not self.bottom else (AFTER if self.forward_done else BEFORE)
             base = frame.base if frame is not self.bottom else context.phases
-            key = (context, base, phase)
-            self.seconds[key] = self.seconds.get(key, 0.0) + now - self._tick
+            key, seconds = (context, base, phase), self.seconds if phase[0] != "?" else self.pending_seconds
+            seconds[key] = seconds.get(key, 0.0) + now - self._tick
         self._tick = now
+
+    def skip_clock(self) -> None:
+        """The time until now has been booked elsewhere."""
+        self._tick = time.perf_counter()
 
     def resolve(self, meaning: dict[str, str], token: Token | None = None) -> None:
         """Give pending phases, of one session or all, their name. The dicts stay: frames on the stack hold them."""
-        for (context, base, phase, scope), counts in list(self.pending.items()):
-            name = meaning.get(phase)
-            if name and counts and token in (None, context.token):
+        if self.learner is not None:
+            self.learner.resolved(meaning)
+        for (context, base, phase, scope), counts in list(self.pending.items()) if self.pending else ():
+            name = meaning.get(phase) if counts else None
+            if name and token in (None, context.token):
                 known = self.counts_at((context, base, name, scope))
                 for call, cell in counts.items():
                     known.setdefault(call, [0])[0] += cell[0]
                 counts.clear()
-        for key in [k for k in list(self.seconds) if k[2] in meaning and token in (None, k[0].token)]:
-            named = (key[0], key[1], meaning[key[2]])
-            self.seconds[named] = self.seconds.get(named, 0.0) + self.seconds.pop(key)
+        for key in list(self.pending_seconds):
+            if key[2] in meaning and token in (None, key[0].token):
+                named = (key[0], key[1], meaning[key[2]])
+                self.seconds[named] = self.seconds.get(named, 0.0) + self.pending_seconds.pop(key)
 
     def enter_forward(self, continues: bool = False) -> None:
         """The outermost module is called: what came before was part of the model or had nothing to do with it. It

@@ -31,6 +31,12 @@ def any_needs_grad(value: Any) -> bool:
     return any(any_needs_grad(item) for item in value)
 
 
+def follow(args: Any, left: int) -> bool:
+    """Whether what goes into a model was computed from what another put out: a model in several parts. `left` is the
+    number that autograd had reached when the other was left."""
+    return any(t.grad_fn is not None and t.grad_fn._sequence_nr() >= left for t in tensors_in(args))
+
+
 def own(module: nn.Module, name: str = "weight") -> Any:
     """A parameter that a module itself holds, else None: never the attribute, since a property may compute it, and
     without `get`, which the dictionaries of scripted modules lack."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from bitwatt.backends.torch import compact
 from bitwatt.context import CONTEXT, current
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
             return run(task, *args)
         finally:
             watch.part(state, task)
+            compact.retire(watch)
             CONTEXT.reset(reset)
 
     def watched_make(task: Any, *args: Any, **kwargs: Any) -> None:
@@ -62,5 +64,6 @@ def _watch_run(watch: TorchWatch, thread: threading.Thread) -> None:
             run()
         finally:
             watch.part(state, thread)
+            compact.retire(watch)
 
     thread.run = watched_run  # type: ignore[method-assign]

@@ -10,20 +10,29 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.torch import compiling, dataloader, higher_order, hooks, modules, threads, triton
+from bitwatt.backends.torch import collectives, compact, compiling, dataloader, graphs, higher_order, hooks, keys, modules, spawned, threads, triton
+from bitwatt.backends.torch.contents import Contents
 from bitwatt.backends.torch.encode import decode, name_of
 from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
+from bitwatt.backends.torch.replay import marks
+from bitwatt.backends.torch.replay.checks import Tally
+from bitwatt.backends.torch.replay.events import Events
+from bitwatt.backends.torch.replay.learner import Learner
+from bitwatt.backends.torch.replay.lessons import Rows, expanded
 from bitwatt.backends.torch.scopes import Scopes
-from bitwatt.backends.torch.state import Launch, States, ThreadState
+from bitwatt.backends.torch.snapshot import snapshot
+from bitwatt.backends.torch.state import Launch, States, ThreadState, graph_task
 from bitwatt.context import Token, phase_path
 from bitwatt.ledger import Ledger
-from bitwatt.records import Op
+from bitwatt.records import Op, Rank
 
 #: The watch of this process while a session is open.
 active: TorchWatch | None = None
 
 #: A ledger longer than this gives up its deepest scopes (records.Ledger.folded).
 ROWS = 200_000
+#: Remarks that are kept: their texts may hold what differs each time.
+NOTES = 100
 
 
 class TorchWatch:
@@ -38,11 +47,16 @@ class TorchWatch:
         self.notes: dict[str, None] = {}
         self.ops: dict[Any, Op] = {}
         self.spool = dataloader.Spool()
+        self.events = Events(self.failed)
+        self.optimizer_hooks = hooks.OptimizerHooks(self)
+        self.collectives = collectives.Collectives(self)
+        self.contents: Contents | None = None  # where there are several ranks
         self._undo: list[Callable[[], None]] = []
 
     def start(self) -> None:
         global active
         active = self
+        self._undo += marks.install(self.events.structures)
         self._undo += modules.install(self)
         self._undo += hooks.install(self)
         self._undo += threads.install(self)
@@ -50,6 +64,10 @@ class TorchWatch:
         self._undo += triton.install(self)
         self._undo += higher_order.install(CountingMode)
         self._undo += compiling.install(self)
+        self._undo += keys.install()
+        self._undo += graphs.install(self)
+        self._undo += self.collectives.install()
+        self._undo += spawned.install(self)
 
     def stop(self) -> None:
         global active
@@ -79,16 +97,36 @@ class TorchWatch:
 
     def join(self, state: ThreadState, owner: Any = None) -> None:
         """Count on this thread, unless it is counted on already, until `part` is called with the same owner."""
-        if state.mode is not None or mode_here(self) is not None:
+        if state.mode is not None or state.resting is not None or mode_here(self) is not None:
             return
         state.mode = CountingMode(self)
         state.mode.owner = owner
         _push_mode(state.mode)
+        if state.learner is None:
+            state.learner = Learner(state, self.switch)
+        if owner is not None:
+            state.learner.attach()
 
     def part(self, state: ThreadState, owner: Any = None) -> None:
+        if state.resting is not None and state.resting.owner is owner:
+            state.resting = None
         if state.mode is not None and state.mode.owner is owner:
             mode, state.mode = state.mode, None
             _leave(mode)
+
+    def switch(self, state: ThreadState, on: bool) -> None:
+        """Let the mode of a thread rest while what runs is known, or wake it."""
+        if on and state.resting is not None:
+            state.mode, state.resting = state.resting, None
+            _enter(state.mode)
+        elif not on and state.mode is not None:
+            state.mode, state.resting = None, state.mode
+            _leave(state.resting)
+
+    def replays_backward(self) -> bool:
+        """Whether the running backward is one that is replayed: only counted ones are known here."""
+        task = graph_task()
+        return task >= 0 and not any(launch.task in (task, -1) for launch in self.launches)
 
     # -- autograd
 
@@ -121,23 +159,26 @@ class TorchWatch:
         name = func if isinstance(func, str) else name_of(func)
         reason = (str(error).splitlines() or [""])[0][:200]
         note = f"{name} could not be recorded: {type(error).__name__}: {reason}"
-        if note not in self.notes:
+        if note not in self.notes and len(self.notes) < NOTES:
             self.notes[note] = None
             warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=2)
 
     def collect(self, token: Token) -> Harvest:
         """What was counted for a session that is closing; its counts leave this watch."""
+        tally = Tally()
         for state in list(self.everyone):
+            if state.learner is not None:
+                tally += state.learner.closes(token)
             state.clock()
             state.settle(closing=token)
         self.scopes.settle()
-        ledger, seconds = Ledger(), dict[str, float]()
+        ledger, seconds = compact.Gathering(token, self.scopes), dict[str, float]()
         for state in list(self.everyone):
             for place in [p for p in list(state.counts) if p[0].token is token]:
                 context, base, found, scope = place
                 phase, scope = phase_path(found, base, context.phases), self.scopes.final(scope)
-                for call, (calls,) in state.counts.pop(place).items():
-                    ledger.add(phase, scope, self._op(call), calls)
+                for call, (calls,) in expanded(state.counts.pop(place)):
+                    ledger.add(phase, scope, self.op(call), calls)
             for place in [p for p in list(state.pending) if p[0].token is token]:
                 del state.pending[place]
             for key in [k for k in list(state.frames) if k[0][0].token is token]:
@@ -148,9 +189,45 @@ class TorchWatch:
                 seconds[phase] = seconds.get(phase, 0.0) + state.seconds.pop(span)
         for phase, scope, op, calls in self.spool.read(token):
             ledger.add(phase, scope, op, calls)
-        return Harvest(ledger.folded(ROWS), seconds, self.scopes.layers(), tuple(self.notes))
+        return Harvest(
+            ledger.folded(ROWS),
+            seconds,
+            self.scopes.layers(),
+            tuple(self.notes),
+            self.collectives.facts(),
+            self.op_contents(),
+            *self._replay(token, tally),
+        )
 
-    def _op(self, call: Any) -> Op:
+    def _replay(self, token: Token, tally: Tally) -> tuple[Any, ...]:
+        """What was credited instead of counted, if anything may have been."""
+        if token.exactness == "always":
+            return None, (), ()
+        deviations = tuple([(self._ledger(expected), self._ledger(found)) for expected, found in tally.deviations])
+        samples = tuple([(times, tuple(map(self._ledger, rows))) for times, rows in tally.samples])
+        return tally.replay(token.exactness), deviations, samples
+
+    def _ledger(self, rows: Rows) -> Ledger:
+        ledger = Ledger()
+        for (context, base, found, scope), keys in rows.items():
+            for key, calls in keys.items():
+                ledger.add(phase_path(found, base, context.phases), self.scopes.final(scope), self.op(key), calls)
+        return ledger
+
+    @property
+    def rank(self) -> Rank | None:
+        """Which rank of a job this process is."""
+        return self.collectives.rank
+
+    def snapshot(self, token: Token) -> Harvest:
+        """What was counted so far, read while other threads count on."""
+        return snapshot(self, token)
+
+    def op_contents(self) -> dict[Op, int]:
+        known = self.contents.known if self.contents is not None else {}
+        return {self.op(call): number for call, number in list(known.items())}
+
+    def op(self, call: Any) -> Op:
         op = self.ops.get(call)
         if op is None:
             if isinstance(call, Op):
@@ -160,8 +237,20 @@ class TorchWatch:
             else:
                 plan, *rest = call
                 op = decode(plan.func, *rest)
+            if len(self.ops) >= compact.OPS:
+                self.ops.clear()
             self.ops[call] = op
         return op
+
+
+def _enter(mode: CountingMode) -> None:
+    """Put `mode` under those that the program has entered: it leaves them in its own order."""
+    above = []
+    while torch.utils._python_dispatch._get_current_dispatch_mode() is not None:
+        above.append(_pop_mode())
+    _push_mode(mode)
+    for other in reversed(above):
+        _push_mode(other)
 
 
 def _leave(mode: CountingMode) -> None:

@@ -1,0 +1,115 @@
+"""Training steps that overhead is measured on: small ones that a GPU waits for, and one that people know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+Step = Callable[[], None]
+
+
+class Block(nn.Module):
+    """Two 3x3 convolutions and a way around them."""
+
+    def __init__(self, inner: int, outer: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inner, outer, 3, stride, 1, bias=False)
+        self.second = nn.Conv2d(outer, outer, 3, 1, 1, bias=False)
+        self.norm1, self.norm2 = nn.BatchNorm2d(outer), nn.BatchNorm2d(outer)
+        same = stride == 1 and inner == outer
+        short = nn.Sequential(nn.Conv2d(inner, outer, 1, stride, bias=False), nn.BatchNorm2d(outer))
+        self.short = nn.Identity() if same else short
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = F.relu(self.norm1(self.first(x)))
+        return F.relu(self.norm2(self.second(out)) + self.short(x))
+
+
+def resnet18() -> nn.Module:
+    """For 32 x 32 pixels: a 3x3 stem and no pooling after it."""
+    widths = ((64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2))
+    blocks = [Block(*width) for width in (*widths, (512, 512, 1))]
+    stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+class Transformer(nn.Module):
+    def __init__(self, vocabulary: int = 33278, width: int = 256, layers: int = 4, heads: int = 4) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        layer = nn.TransformerEncoderLayer(width, heads, 4 * width, 0.1, "gelu", batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+        self.decoder = nn.Linear(width, vocabulary)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.decoder(self.encoder(self.embedding(ids))).flatten(0, 1)
+
+
+def mlp(device: str) -> Step:
+    model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+    return _step(model, torch.randn(64, 784), torch.randint(0, 10, (64,)), torch.optim.Adam, device)
+
+
+def resnet(device: str) -> Step:
+    x, y = torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))
+    return _step(resnet18(), x, y, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), device)
+
+
+def transformer(device: str) -> Step:
+    ids = torch.randint(0, 33278, (8, 128))
+    return _step(Transformer(), ids, ids.flatten(), torch.optim.AdamW, device)
+
+
+def gpt2(device: str) -> Step:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config()).to(device)
+    optimizer = torch.optim.AdamW(model.parameters())
+    ids = torch.randint(0, 50257, (4, 256), device=device)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(ids, labels=ids).loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def quantised(device: str) -> Step:
+    """Inference through 8-bit layers, whose precision is looked up at first sight and must cost nothing after it."""
+    from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+    model = nn.Sequential(*[nn.Linear(256, 256) for _ in range(12)]).to(device)
+    quantize_(model, Int8WeightOnlyConfig())
+    x = torch.randn(16, 256, device=device)
+
+    def step() -> None:
+        with torch.no_grad():
+            model(x)
+
+    return step
+
+
+def _step(model: nn.Module, x: Tensor, y: Tensor, make: Callable[[Any], Any], device: str) -> Step:
+    model, x, y = model.to(device), x.to(device), y.to(device)
+    optimizer = make(model.parameters())
+
+    def step() -> None:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return step
+
+
+WORKLOADS: dict[str, Callable[[str], Step]] = {
+    "mlp": mlp,
+    "resnet": resnet,
+    "transformer": transformer,
+    "gpt2": gpt2,
+    "quantised": quantised,
+}

@@ -1,0 +1,76 @@
+"""Cheap checksums of what ran unseen, and the tally of what was counted, replayed and found again."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from bitwatt.records import Replay
+
+#: Pairs of what was expected and what was found are kept so long: the largest is reported.
+_KEPT = 32
+
+
+def allocations() -> int | None:
+    """How many blocks the CUDA allocator has handed out in all; None where CUDA is not in use."""
+    if not torch.cuda.is_initialized():
+        return None
+    stats: dict[str, Any] = torch._C._cuda_memoryStats(torch.cuda.current_device())
+    return int(stats["allocation"]["all"]["allocated"])
+
+
+def compiled_frames() -> int:
+    """How much Python code dynamo has looked at; compiling makes graph nodes of its own."""
+    dynamo: Any = sys.modules.get("torch._dynamo.convert_frame")
+    return int(getattr(dynamo, "FRAME_COUNTER", 0))
+
+
+@dataclass(slots=True)
+class Tally:
+    """Of one thread. Units are training steps, or calls of a model where there are none."""
+
+    counted: int = 0
+    replayed: int = 0
+    events: int = 0  # replayed, with the graph nodes, module calls and sizes that they were known by
+    gaps: int = 0  # unseen, with the graph nodes that they were known by
+    allocations: int = 0  # rows of replayed units after which the allocator had handed out what was expected
+    disagreed: dict[str, int] = field(default_factory=dict)
+    looks: int = 0  # units that were known, and counted again
+    deviated: int = 0
+    assumed: int = 0  # stretches that ran unseen before a mark that nobody expected there
+    pauses: int = 0  # stretches that ran unseen and took much longer than when they were known
+    deviations: list[tuple[Any, Any]] = field(default_factory=list)
+    samples: list[tuple[int, list[Any]]] = field(default_factory=list)
+
+    def __iadd__(self, other: Tally) -> Tally:
+        for name in ("counted", "replayed", "looks", "deviated", "assumed", "pauses", "events", "gaps", "allocations"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name, n in other.disagreed.items():
+            self.disagreed[name] = self.disagreed.get(name, 0) + n
+        self.deviations += other.deviations
+        self.samples += other.samples
+        return self
+
+    def replay(self, exactness: str) -> Replay:
+        return Replay(
+            exactness,
+            self.counted,
+            self.replayed,
+            self.looks,
+            self.deviated,
+            self.assumed,
+            self.pauses,
+            {"calls and steps": self.events, "code between them": self.gaps, "allocations": self.allocations},
+            dict(self.disagreed),
+        )
+
+    def disagrees(self, check: str) -> None:
+        self.disagreed[check] = self.disagreed.get(check, 0) + 1
+
+    def deviation(self, expected: Any, found: Any) -> None:
+        self.deviated += 1
+        if len(self.deviations) < _KEPT:
+            self.deviations.append((expected, found))

@@ -1,0 +1,121 @@
+"""Events of the torch backend as marks: what each is known by, and what a replayed one means for the thread's state."""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from bitwatt.backends.torch.replay.learner import BACKWARD, CALL, STEP, Learner
+from bitwatt.backends.torch.replay.marks import Structures, flags, quick
+from bitwatt.backends.torch.state import FORWARD
+from bitwatt.backends.torch.tensors import any_needs_grad, follow
+from bitwatt.context import CONTEXT, current
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.state import ThreadState
+
+_sequence = torch.autograd._get_sequence_nr
+_tracing = torch._C._get_tracing_state
+
+
+class Events:
+    """The beginnings and ends of events on all threads of a watch."""
+
+    def __init__(self, failed: Callable[[Any, Exception], None]) -> None:
+        self.structures, self.failed = Structures(), failed
+
+    def ready(self, state: ThreadState) -> Learner | None:
+        """The learner of a thread that is between events of a session that may replay; None: what comes is counted."""
+        learner = state.learner
+        if learner is None or (state.mode is None and state.resting is None):
+            return None
+        if state.capturing or _tracing() is not None:  # nothing runs; a trace would hold what we look at
+            return None
+        if learner.step is not None and not self._is_stale(learner):
+            return None
+        context = CONTEXT.get()
+        if context is None or not context.token.open:
+            context = current()
+        if context is None or context.token.exactness == "always":
+            return None
+        if context is not learner.context or learner.stale:
+            learner.enters(context)
+        return learner
+
+    @staticmethod
+    def _is_stale(learner: Learner) -> bool:
+        """Whether the event under way is a step that has raised: its Python frame is gone."""
+        if learner.kind != STEP:
+            return False
+        frame: Any = sys._getframe(1)
+        while frame is not None and frame is not learner.frame:
+            frame = frame.f_back
+        if frame is None:
+            learner.abort()
+        return frame is None
+
+    # -- calls of models
+
+    def begin_call(self, learner: Learner, module: nn.Module, args: Any, kwargs: Any) -> bool:
+        try:
+            who, values = self._call(learner, module, args, kwargs)
+        except Exception as error:  # something of the user's that does not like to be asked: it runs, and is counted
+            return self._unmarked(learner, error)
+        return learner.begin(who, values)
+
+    def _unmarked(self, learner: Learner, error: Exception) -> bool:
+        learner.skip()
+        self.failed("the mark of a call", error)
+        return False
+
+    def _call(self, learner: Learner, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        values: Any = [quick(arg) for arg in args]
+        if kwargs:
+            values += [(name, quick(value)) for name, value in kwargs.items()]
+        if learner.caller is None or learner.caller() is not module:
+            learner.caller = weakref.ref(module)
+        return (CALL, self.structures.of(module), flags()), tuple(values)
+
+    def enter_replayed(self, state: ThreadState, learner: Learner, args: Any) -> None:
+        """What the call of a model means for what came before it."""
+        phase = learner.step.phase if learner.step is not None else ""
+        if phase == "forward" or phase is FORWARD:
+            if phase == "forward" and state.pending:
+                state.resolve({FORWARD: "inference"})
+            state.enter_forward(continues=bool(state.pending) and follow(args, state.left))
+        else:
+            state.clock()
+
+    def leave_replayed(self, state: ThreadState, learner: Learner, out: Any) -> None:
+        phase = learner.step.phase if learner.step is not None else ""
+        state.clock(phase)
+        learner.end(closes=phase == "inference")
+        if phase is FORWARD and not any_needs_grad(out):
+            state.resolve({FORWARD: "inference"})
+        state.left = _sequence()
+
+    # -- backward and steps
+
+    def begin_backward(self, learner: Learner, roots: Any, options: Any) -> bool:
+        caller = learner.caller() if learner.caller is not None else None
+        learner.first = first = self.structures.first(caller)
+        adds = first is not None and first.grad is not None
+        try:
+            values = tuple([quick(root) for root in roots])
+        except Exception as error:
+            return self._unmarked(learner, error)
+        return learner.begin((BACKWARD, adds, options, flags()), values)
+
+    def begin_step(self, learner: Learner, optimizer: Any) -> bool:
+        try:
+            missing = tuple([p.grad is None for group in optimizer.param_groups for p in group["params"]])
+            made = len(optimizer.state)
+        except Exception as error:
+            return self._unmarked(learner, error)
+        learner.frame = sys._getframe(2)
+        return learner.begin((STEP, id(optimizer), made, missing))

@@ -1,0 +1,163 @@
+"""Calls that differ in sizes alone: from the calls counted at a few sizes to those at any.
+
+Every integer in the key of a call (a dimension, a count) is taken as a sum of products of the sizes that vary:
+`c0 + c1 * length + c2 * batch + c3 * length * batch`. Coefficients come from the samples, one more of them than there
+are coefficients must agree, and the sizes themselves must keep the relations they had (the mask is one longer than the
+cache).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import torch
+
+from bitwatt.backends.torch.replay.marks import Sizes
+from bitwatt.backends.torch.state import Place
+
+#: In the order in which they ran.
+Log = list[tuple[Place, Any]]
+#: More sizes than this that vary on their own are too many to learn.
+_FREE = 3
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The calls of a stretch of code and of the event after it, at one set of sizes."""
+
+    sizes: Sizes
+    gap: Log
+    event: Log
+
+
+def flatten(key: Any, numbers: list[int]) -> Any:
+    """A key without its integers, which go to `numbers`."""
+    kind = type(key)
+    if kind is int:
+        numbers.append(key)
+        return int
+    if kind is torch.Size:
+        numbers.extend(key)
+        return ("size", len(key))
+    if isinstance(key, tuple):
+        return (kind, *[flatten(part, numbers) for part in key])
+    return key
+
+
+def restore(form: Any, numbers: Any) -> Any:
+    """The key behind a form; `numbers` is an iterator over its integers."""
+    if form is int:
+        return next(numbers)
+    if type(form) is not tuple:
+        return form
+    kind, *rest = form
+    if kind == "size":
+        return torch.Size([next(numbers) for _ in range(rest[0])])
+    parts = [restore(part, numbers) for part in rest]
+    return tuple(parts) if kind is tuple else kind(parts)
+
+
+class Basis:
+    """Which sizes vary freely, how the others follow from them, and the products to sum."""
+
+    def __init__(self, sizes: list[Sizes]) -> None:
+        table = np.array(sizes, dtype=np.float64)
+        varying = [i for i in range(table.shape[1]) if len(set(table[:, i].tolist())) > 1]
+        self.fixed = {i: int(table[0, i]) for i in range(table.shape[1]) if i not in varying}
+        self.free: list[int] = []
+        for i in varying:
+            enough = len(sizes) > len(self.free) + 1  # else any column would seem to follow
+            if not enough or _solve(_affine(table[:, self.free]), table[:, [i]]) is None:
+                self.free.append(i)
+        features = _affine(table[:, self.free])
+        self.following = {i: _solve(features, table[:, [i]]) for i in varying if i not in self.free}
+        self.width = len(self.features(sizes[0]))
+
+    def features(self, sizes: Sizes) -> list[float]:
+        values = [sizes[i] for i in self.free]
+        return [1.0, *values, *[float(a * b) for a, b in combinations(values, 2)]]
+
+    def holds(self, sizes: Sizes) -> bool:
+        """Whether sizes never seen keep to what the samples had in common."""
+        if any(sizes[i] != n for i, n in self.fixed.items()):
+            return False
+        free = np.array([1.0, *[sizes[i] for i in self.free]])
+        return all(c is not None and round(float((free @ c)[0])) == sizes[i] for i, c in self.following.items())
+
+
+def _affine(columns: Any) -> Any:
+    return np.hstack([np.ones((columns.shape[0], 1)), columns])
+
+
+def _solve(features: Any, values: Any) -> Any:
+    """Coefficients that give every value exactly, else None."""
+    found, *_ = np.linalg.lstsq(features, values, rcond=None)
+    found = np.round(found * 4096) / 4096
+    return found if np.array_equal(np.rint(features @ found), values) else None
+
+
+class Family:
+    """The calls of one stretch as a function of sizes."""
+
+    def __init__(self, basis: Basis, forms: list[tuple[Place, Any, int]], coefficients: Any) -> None:
+        self.basis, self._forms, self._coefficients = basis, forms, coefficients
+        self.credited = False  # to sizes that were not counted
+        self.places = list(dict.fromkeys(place for place, _, _ in forms))
+
+    def rows(self, sizes: Sizes) -> dict[Place, dict[Any, int]]:
+        numbers = np.rint(np.array([self.basis.features(sizes)]) @ self._coefficients).astype(np.int64)[0].tolist()
+        found: dict[Place, Counter[Any]] = {place: Counter() for place in self.places}
+        at = 0
+        for place, form, count in self._forms:
+            found[place][restore(form, iter(numbers[at : at + count]))] += 1
+            at += count
+        return {place: dict(keys) for place, keys in found.items()}
+
+
+def fit(samples: list[Sample]) -> tuple[Family, Family] | None:
+    """The families of gap and event, if the samples are enough and alike."""
+    if len(samples) < 3:
+        return None
+    basis = Basis([sample.sizes for sample in samples])
+    if not basis.free or len(basis.free) > _FREE or len(samples) <= basis.width:
+        return None
+    features = np.array([basis.features(sample.sizes) for sample in samples])
+    gap = _family(basis, features, [sample.gap for sample in samples])
+    event = _family(basis, features, [sample.event for sample in samples])
+    return (gap, event) if gap is not None and event is not None else None
+
+
+def _family(basis: Basis, features: Any, logs: list[Log]) -> Family | None:
+    if len({len(log) for log in logs}) != 1:
+        return None
+    forms: list[tuple[Place, Any, int]] = []
+    columns: list[list[int]] = [[] for _ in logs]
+    for calls in zip(*logs, strict=True):
+        place = calls[0][0]
+        flat: list[list[int]] = [[] for _ in calls]
+        shapes = [flatten(call[1], numbers) for call, numbers in zip(calls, flat, strict=True)]
+        if any(call[0] != place for call in calls) or any(shape != shapes[0] for shape in shapes):
+            return None
+        forms.append((place, shapes[0], len(flat[0])))
+        for column, numbers in zip(columns, flat, strict=True):
+            column += numbers
+    coefficients = _solve(features, np.array(columns, dtype=np.float64)) if forms else np.zeros((basis.width, 0))
+    return None if coefficients is None else Family(basis, forms, coefficients)
+
+
+def exchanged(rows: dict[Place, dict[Any, int]], sizes: Sizes, others: Sizes) -> dict[Place, dict[Any, int]]:
+    """The same calls where sizes are others: each integer that was one of `sizes` becomes its counterpart."""
+    counterparts = {a: b for a, b in zip(sizes, others, strict=False) if a != b}
+    found: dict[Place, dict[Any, int]] = {}
+    for place, keys in rows.items():
+        at = found.setdefault(place, {})
+        for key, n in keys.items():
+            numbers: list[int] = []
+            form = flatten(key, numbers)
+            new = restore(form, iter([counterparts.get(number, number) for number in numbers]))
+            at[new] = at.get(new, 0) + n
+    return found

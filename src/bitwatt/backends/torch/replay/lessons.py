@@ -1,0 +1,256 @@
+"""What is known of a program: a tree of the marks it passes, and at each the calls that were counted there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from bitwatt.backends.torch.replay.checks import compiled_frames
+from bitwatt.backends.torch.replay.families import Family, Sample, exchanged
+from bitwatt.backends.torch.replay.marks import Sizes
+from bitwatt.backends.torch.state import Counts, Place
+from bitwatt.backends.torch.trail import NOTHING, Stretch
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.lanes import Lane
+    from bitwatt.backends.torch.state import ThreadState
+
+#: The calls of one stretch: at each place, how often each key.
+Rows = dict[Place, dict[Any, int]]
+
+#: So many equal looks make an event known; more where it has been seen to change.
+_ENOUGH = 2
+_PATIENCE = 256
+#: And the code before one: it has no checksum but its graph nodes, and watching it costs little.
+GAPS, _GAP_PATIENCE = 128, 8192
+#: Samples of a stretch that changes, kept to state an interval.
+_KEPT = 64
+
+
+class Lesson:
+    """One stretch of the program, the code between two marks or the call behind one, and what it does each time."""
+
+    __slots__ = (
+        "_later", "_rows", "calls", "changes", "compiled", "credited", "final", "flushed", "frames", "inside", "is_gap", "nodes", "predicted",
+        "ran", "replays", "samples", "seconds", "streak", "trail",
+    )  # fmt: skip
+
+    def __init__(self, is_gap: bool = False) -> None:
+        self.is_gap = is_gap
+        self._rows: Rows | None = None
+        self._later: tuple[tuple[Place, Credit], ...] | None = None
+        self.predicted: tuple[Family, Sizes] | None = None  # rows that follow from those at other sizes
+        self.streak = 0  # equal looks in a row
+        self.changes = 0
+        self.replays = 0
+        self.credited = False  # since it was last looked at
+        self.flushed = 0  # of the replays, those already written to the counts
+        self.nodes = 0  # autograd nodes made
+        self.trail: Stretch = NOTHING  # and the layers that made them
+        self.inside: int | None = None  # how often modules were called, and how much went into them
+        self.calls = 0  # of ops
+        self.compiled = False  # it has parts that run compiled when it is replayed: they call no modules, and make other nodes
+        self.ran: tuple[int, int] | None = None  # nodes and `inside` of that
+        self.frames = -1  # what dynamo had looked at by then
+        self.seconds = 0.0
+        self.samples: list[Rows] = []
+        self.final: dict[Place, Place] = {}  # where calls went that had no phase yet when they were counted
+
+    @property
+    def known(self) -> bool:
+        return self._rows is not None or self.predicted is not None
+
+    @property
+    def trusted(self) -> bool:
+        if self.is_gap:
+            return self.streak >= min(GAPS * 2**self.changes, _GAP_PATIENCE)
+        return self.streak >= min(_ENOUGH * 4 ** max(self.changes - 1, 0), _PATIENCE)
+
+    @property
+    def varies(self) -> bool:
+        return self.changes > 1
+
+    def ready(self, sampling: bool) -> bool:
+        """May be credited: it is known, or a sample of it will do."""
+        return self.trusted or (sampling and self.varies and len(self.samples) >= _ENOUGH)
+
+    @property
+    def rows(self) -> Rows:
+        if self._rows is None:
+            self._rows = self.predicted[0].rows(self.predicted[1]) if self.predicted is not None else {}
+        return self._rows
+
+    def foresee(self, family: Family, sizes: Sizes) -> None:
+        self.predicted, self.streak = (family, sizes), _ENOUGH
+
+    def assume(self, twin: Lesson | None, sizes: Sizes, here: Sizes) -> None:
+        """Take what is known of another stretch, with its sizes exchanged, until this one is seen."""
+        self._rows = exchanged(twin.rows, sizes, here) if twin is not None else {}
+        self._later = None
+
+    def look(self, rows: Rows, calls: int) -> Rows | None:
+        """What was counted this time. Returns what was expected where that was something else."""
+        self.calls = calls
+        expected = self.rows if self.known else None
+        agrees = expected == rows
+        if agrees:
+            self.streak += 1
+        else:
+            for _, credit in self._later or ():
+                credit.rows  # noqa: B018  those that stand for what was known until now
+            self.streak = 1
+            self.changes += expected is not None
+            self._rows, self._later, self.predicted = rows, None, None
+        if self.varies:
+            if len(self.samples) >= _KEPT:
+                del self.samples[::2]
+            self.samples.append(rows)
+        return None if agrees else expected
+
+    def confirms(self, nodes: int, inside: int = 0) -> bool:
+        """Whether a replay has the checksums that it should have. Those of compiled code are learned from the first
+        replay in which nothing was compiled."""
+        if not self.compiled:
+            return nodes == self.nodes and self.inside in (None, inside)
+        ran, frames = (nodes, inside), compiled_frames()
+        if self.ran is None or frames != self.frames:
+            self.ran = ran if frames == self.frames else None
+            self.frames = frames
+            return True
+        return ran == self.ran
+
+    def doubt(self) -> None:
+        """A checksum told that this time something else happened."""
+        self.streak = 0
+        self.changes += 1
+        self.ran = None
+
+    @property
+    def later(self) -> tuple[tuple[Place, Credit], ...]:
+        """What cannot be booked yet, since its phase is decided by what comes after."""
+        if self._later is None:
+            places = self.predicted[0].places if self._rows is None and self.predicted else self.rows
+            self._later = tuple([(place, Credit(self, place)) for place in places if place[2][0] == "?"])
+        return self._later
+
+
+class Credit:
+    """Stands in the counts for all the calls of a lesson at one place."""
+
+    __slots__ = ("lesson", "place", "_rows")
+
+    def __init__(self, lesson: Lesson, place: Place) -> None:
+        self.lesson, self.place = lesson, place
+        self._rows: dict[Any, int] | None = None if lesson._rows is None else lesson._rows[place]
+
+    def ready(self, sampling: bool) -> bool:
+        """May be credited: it is known, or a sample of it will do."""
+        return self.trusted or (sampling and self.varies and len(self.samples) >= _ENOUGH)
+
+    @property
+    def rows(self) -> dict[Any, int]:
+        if self._rows is None:  # those of now: a later look may find others
+            self._rows = self.lesson.rows[self.place]
+        return self._rows
+
+
+class Step:
+    """A mark with its sizes, and those of the marks before it in the unit: the stretch that leads to it and its own."""
+
+    __slots__ = ("closes", "differentiates", "event", "flags", "gap", "key", "meanings", "node", "number", "phase", "safe", "sizes")
+
+    def __init__(self, node: Node, sizes: Sizes, key: Any) -> None:
+        self.node, self.sizes = node, sizes
+        self.key = key  # by which it was found: place, context, who is called, with what
+        self.gap, self.event = Lesson(is_gap=True), Lesson()
+        self.safe = False  # the whole unit it was last part of is known
+        self.phase = ""  # which phase the event begins
+        self.number = 0  # stands for the node and the sizes
+        self.closes = False  # of a compiled function: a unit ends with it,
+        self.differentiates = False  # a backward runs in it, with no forward after it,
+        self.meanings: list[dict[str, str]] = []  # the phases that are decided in it,
+        self.flags = (False, False, False)  # and how it leaves the thread's state
+
+    @property
+    def booked(self) -> str:
+        """The phase that the time of the event belongs to."""
+        kind = self.key[2][0]
+        if kind in ("function", "graph"):
+            return self.phase
+        if kind == "call":
+            return "forward" if self.phase[0] == "?" else self.phase
+        return {"backward": "backward", "step": "optimizer"}.get(kind, "preprocess")
+
+    def settle(self, state: ThreadState) -> None:
+        """A compiled function was replayed: what it means for what came before it."""
+        for meaning in self.meanings:
+            state.resolve(meaning)
+        state.forward_done, state.forward_seen, state.ever_differentiated = self.flags
+
+    def foresee(self, families: tuple[Family, Family], twin: Step) -> None:
+        """What happens at sizes that were never seen, where that can be worked out."""
+        if families[1].basis.holds(self.sizes):
+            self.gap.foresee(families[0], self.sizes)
+            self.event.foresee(families[1], self.sizes)
+            self.gap.streak = self.node.alike
+            self.gap.nodes, self.event.nodes, self.gap.seconds = twin.gap.nodes, twin.event.nodes, twin.gap.seconds
+            self.gap.trail, self.event.trail = twin.gap.trail, twin.event.trail
+            self.phase, self.safe = twin.phase, True
+            self.gap.compiled, self.event.compiled = twin.gap.compiled, twin.event.compiled
+            self.closes, self.differentiates = twin.closes, twin.differentiates
+            self.meanings, self.flags = twin.meanings, twin.flags
+
+
+class Node:
+    """A place in the tree of marks. A unit begins at a start, one for each form that the unit before ended with."""
+
+    __slots__ = (
+        "alike", "calm", "children", "countdown", "families", "form", "heir", "interval", "lane", "parent", "quick",
+        "safe", "samples", "steps",
+    )  # fmt: skip
+
+    def __init__(self, form: Any = None, parent: Node | None = None) -> None:
+        self.form, self.parent = form, parent
+        self.children: dict[Any, Node] = {}
+        self.quick: dict[Any, Step] = {}
+        self.steps: dict[Sizes, Step] = {}
+        self.heir: Node | None = None  # the child that came last
+        self.samples: list[Sample] = []
+        self.families: tuple[Family, Family] | None = None  # of gap and event
+        self.alike = 0  # gaps before it that were as expected, in a row, at whatever sizes
+        self.calm = False  # the code that last came after it is known, and need not be watched
+        self.interval = self.countdown = 5  # units until the next look
+        self.safe = False  # the unit that began here last is known
+        self.lane: Lane | None = None  # that unit
+
+    def child(self, form: Any) -> Node:
+        node = self.children.get(form)
+        if node is None:
+            node = self.children[form] = Node(form, self)
+        return node
+
+    @property
+    def usual(self) -> Step | None:
+        """A step that came after this event, and whose way there is known."""
+        steps = self.heir.steps.values() if self.heir is not None else ()
+        return next((step for step in steps if step.gap.known), None)
+
+    @property
+    def foreseen(self) -> bool:
+        """From here to the end of the unit, as it last went, sizes that were never seen can be worked out."""
+        node: Node | None = self
+        while node is not None:
+            if node.families is None:
+                return False
+            node = node.heir
+        return True
+
+
+def expanded(counts: Counts) -> Iterator[tuple[Any, list[int]]]:
+    """What stands in the counts, with the calls that credits stand for."""
+    for call, cell in counts.items():
+        if type(call) is Credit:
+            for key, n in call.rows.items():
+                yield key, [n * cell[0]]
+        else:
+            yield call, cell

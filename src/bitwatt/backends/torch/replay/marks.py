@@ -1,0 +1,204 @@
+"""The cheap marks of an event: what can be told of a call before it runs, without looking at a single op.
+
+A mark is found in two ways. The quick key is made for every event and is only ever compared. The slow way, taken once
+for each new quick key, splits it into a form (who is called, with what kinds of values) and sizes (the integers in it),
+so that calls which differ in sizes alone are known as such.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bitwatt.backends.torch.encode import key_of
+
+Sizes = tuple[int, ...]
+
+_any_autocast = torch._C._is_any_autocast_enabled
+_grad_enabled = torch.is_grad_enabled
+_inference = torch.is_inference_mode_enabled
+_PLAIN = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device})
+#: Objects of the user's are looked into so deep for tensors: a cache of keys and values holds a list of layers.
+_DEPTH, _WIDE = 4, 32
+
+
+def flags() -> Any:
+    """Grad, inference and autocast state of the thread."""
+    if not _any_autocast():
+        return 2 * _inference() + _grad_enabled()
+    kinds = [(kind, torch.get_autocast_dtype(kind)) for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]
+    return _grad_enabled(), _inference(), tuple(kinds)
+
+
+def quick(value: Any, depth: int = _DEPTH) -> Any:
+    """A hashable stand-in for an argument, as fine as a cheap look can make it."""
+    kind = type(value)
+    if kind is Tensor or kind is nn.Parameter:
+        try:
+            return value.shape, value.dtype, value.requires_grad
+        except RuntimeError:  # a strided nested tensor has no sizes
+            return key_of(value)
+    if kind in _PLAIN:
+        return value if kind is not float else kind
+    if kind is tuple or kind is list:
+        return kind, tuple([quick(item, depth - 1) for item in value])
+    if isinstance(value, Tensor):
+        return kind, key_of(value)
+    if isinstance(value, dict):
+        return kind, tuple([(name, quick(item, depth - 1)) for name, item in value.items()])
+    held = getattr(value, "__dict__", None)
+    if held and depth > 0 and len(held) < _WIDE and not isinstance(value, (nn.Module, type)) and not callable(value):
+        return kind, tuple([(name, quick(item, depth - 1)) for name, item in held.items()])
+    return kind
+
+
+def split(key: Any, sizes: list[int]) -> Any:
+    """The form behind a quick key; its integers go to `sizes`."""
+    if isinstance(key, torch.Size):
+        sizes.extend(key)
+        return ("shape", len(key))
+    if type(key) is int:
+        sizes.append(key)
+        return int
+    if isinstance(key, tuple):
+        return tuple([split(part, sizes) for part in key])
+    return key
+
+
+class Structure:
+    """What a model is made of, as far as it changes what a call does: its modules, which of them train, its parameters,
+    which of them get gradients, and in what format they are. It keeps nothing alive."""
+
+    __slots__ = ("flags", "modules", "number", "parameters", "ref", "switched", "version")
+
+    def __init__(self, module: nn.Module) -> None:
+        self.ref = weakref.ref(module)
+        self.version = self.switched = -1
+        self.modules: list[weakref.ref[Any]] = []
+        self.parameters: list[weakref.ref[Any]] = []
+        self.flags: tuple[Any, ...] = ()
+        self.number = 0
+
+    def read(self) -> tuple[Any, ...]:
+        parameters = [ref() for ref in self.parameters]
+        return (
+            [ref().training for ref in self.modules],
+            [p.requires_grad for p in parameters],
+            [p.dtype for p in parameters],
+        )
+
+
+class Structures:
+    """Numbers for the states that models are seen in. A model that changes gets another number."""
+
+    def __init__(self) -> None:
+        self.version = 0  # moves on when any module gets a part
+        self.switched = 0  # moves on when any is set to train or evaluate
+        self._known: dict[int, Structure] = {}
+        self._numbers: dict[Any, int] = {}
+
+    def moved(self, *_: Any) -> None:
+        self.version += 1
+
+    def is_still(self, module: nn.Module, number: int) -> bool:
+        """Whether a model is in the state that has this number: `of` without what is announced when it changes."""
+        known = self._known.get(id(module))
+        if known is None or known.version != self.version or known.switched != self.switched:
+            return self.of(module) == number
+        try:
+            return (
+                known.number == number
+                and known.ref() is module
+                and [ref().requires_grad for ref in known.parameters] == known.flags[1]
+            )
+        except AttributeError:  # a parameter has died
+            return False
+
+    def of(self, module: nn.Module) -> int:
+        known = self._known.get(id(module))
+        if known is None or known.ref() is not module:
+            known = self._known[id(module)] = Structure(module)
+        if known.version == self.version:
+            try:
+                if known.read() == known.flags:
+                    known.switched = self.switched
+                    return known.number
+            except AttributeError:  # a part has died
+                known.version = -1
+        self._look(known, module)
+        return known.number
+
+    def has_gradients(self, module: nn.Module) -> bool:
+        first = self.first(module)
+        return first is not None and first.grad is not None
+
+    def first(self, module: nn.Module | None) -> Any:
+        """The first parameter that gets a gradient: where it has one already, backward adds to it."""
+        known = self._known.get(id(module))
+        for ref in known.parameters if known is not None else ():
+            parameter = ref()
+            if parameter is not None and parameter.requires_grad:
+                return parameter
+        return None
+
+    def _look(self, known: Structure, module: nn.Module) -> None:
+        modules = _walk(module)
+        parameters = [p for one in modules for p in one._parameters.values() if p is not None]
+        known.version, known.switched = self.version, self.switched
+        known.modules = [weakref.ref(one) for one in modules if hasattr(one, "training")]  # frozen scripts have none
+        known.parameters = [*map(weakref.ref, parameters)]
+        known.flags = known.read()
+        what = (
+            tuple(map(id, modules)),
+            tuple([(id(p), type(p), _shape(p)) for p in parameters]),
+            *map(tuple, known.flags),
+        )
+        known.number = self._numbers.setdefault(what, len(self._numbers))
+
+
+def _shape(parameter: Any) -> Any:
+    try:
+        return parameter.shape
+    except RuntimeError:  # lazy, or nested: it has none
+        return None
+
+
+def _walk(module: nn.Module) -> list[nn.Module]:
+    found: list[nn.Module] = []
+    seen: set[int] = set()
+    waiting = [module]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            found.append(one)
+            waiting += [child for child in one._modules.values() if child is not None]
+    return found
+
+
+def install(structures: Structures) -> list[Any]:
+    """Hear of every module and parameter that is given to a module, and of switches between training and evaluation."""
+    from torch.nn.modules import module as registry
+
+    train = nn.Module.train
+
+    @functools.wraps(train)
+    def announced(self: Any, mode: bool = True) -> Any:
+        structures.switched += 1
+        return train(self, mode)
+
+    nn.Module.train = announced  # type: ignore[method-assign]
+
+    def restore() -> None:
+        if nn.Module.train is announced:
+            nn.Module.train = train  # type: ignore[method-assign]
+
+    return [
+        restore,
+        registry.register_module_module_registration_hook(structures.moved).remove,
+        registry.register_module_parameter_registration_hook(structures.moved).remove,
+    ]

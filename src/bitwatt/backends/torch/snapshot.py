@@ -1,0 +1,73 @@
+"""What was counted so far, read by another thread while the program goes on. Nothing is changed.
+
+Copying a dict's items in one call is atomic under the interpreter's lock. A step that is under way may be in the copy
+by half; its phases are named as if it ended well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from bitwatt.backends.harvest import Harvest
+from bitwatt.backends.torch.replay.lessons import Credit
+from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Place, ThreadState
+from bitwatt.context import Token, phase_path
+from bitwatt.ledger import Ledger
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.learner import Learner
+    from bitwatt.backends.torch.watch import TorchWatch
+
+_TRAINING = {BEFORE: "other", BEFORE_GRAPH: "forward", AFTER: "loss", LOSS: "loss", FORWARD: "forward"}
+_EVALUATION = {**_TRAINING, AFTER: "other", FORWARD: "inference"}
+
+
+def snapshot(watch: TorchWatch, token: Token) -> Harvest:
+    ledger, seconds = Ledger(), dict[str, float]()
+    for state in list(watch.everyone):
+        names = _TRAINING if state.ever_differentiated else _EVALUATION
+        for (context, base, found, scope), call, calls in _calls(state, token):
+            phase = phase_path(names.get(found, found), base, context.phases)
+            ledger.add(phase, watch.scopes.final(scope), watch.op(call), calls)
+        for (context, base, found), span in list(state.seconds.items()):
+            if context.token is token:
+                phase = phase_path(names.get(found, found), base, context.phases)
+                seconds[phase] = seconds.get(phase, 0.0) + span
+    return Harvest(
+        ledger,
+        seconds,
+        watch.scopes.layers(),
+        tuple(watch.notes),
+        watch.collectives.facts(running=True),
+        watch.op_contents(),
+    )
+
+
+def _calls(state: ThreadState, token: Token) -> Iterator[tuple[Place, Any, int]]:
+    """Every call counted or credited for a session."""
+    for place, counts in [*list(state.counts.items()), *list(state.pending.items())]:
+        if place[0].token is not token:
+            continue
+        for call, cell in list(counts.items()):
+            if type(call) is Credit:
+                for key, n in list(call.rows.items()):
+                    yield place, key, n * cell[0]
+            else:
+                yield place, call, cell[0]
+    if state.learner is not None:
+        yield from _credited(state.learner, token)
+
+
+def _credited(learner: Learner, token: Token) -> Iterator[tuple[Place, Any, int]]:
+    """What was replayed and not written to the counts yet."""
+    lanes = {learner.lane, *list(learner._ran)} - {None}
+    laps = [(lesson, lane.laps - lane.flushed, lesson.final) for lane in lanes if lane is not None
+            for step in lane.steps for lesson in (step.gap, step.event)]  # fmt: skip
+    replays = [(lesson, lesson.replays - lesson.flushed, None) for lesson in learner._lessons()]
+    for lesson, times, final in [*laps, *replays]:
+        for place, keys in list(lesson.rows.items()) if times else ():
+            at = place if final is None else final.get(place, place)
+            if at[0].token is token and (final is not None or place[2][0] != "?"):  # else it stands in the counts
+                for key, n in list(keys.items()):
+                    yield at, key, n * times

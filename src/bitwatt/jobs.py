@@ -1,0 +1,84 @@
+"""Jobs of several processes in a store: finds the runs of all ranks and joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bitwatt import store as files
+from bitwatt.errors import UnknownNameError
+from bitwatt.ledger import Ledger
+from bitwatt.ranks.join import Joined, Kept, jobs
+from bitwatt.ranks.join import join as join_ranks
+from bitwatt.ranks.shares import shares
+from bitwatt.records import Layer, Run
+
+
+def join(which: str | Path | None = None, store: str | Path | None = None) -> Joined:
+    """All ranks of a job as one: by the id or path of any of their runs, the job's id or the name; by default the
+    newest job. Only first lines are read, except of ranks that were lost."""
+    if isinstance(which, Path) or (which is not None and which.endswith(files.SUFFIX)):
+        which, store = Path(which).stem, Path(which).parent if store is None else store
+    folder = files.FOLDER if store is None else Path(store)
+    kept = files.runs(folder)
+    ranked = [one for one in kept if one.rank is not None]
+    if not ranked:
+        raise UnknownNameError(f"no run in {folder} is a rank of a job; make some with: bitwatt run torchrun script.py")
+    one = ranked[0] if which is None else next((one for one in ranked if _is(one, which)), None)
+    if one is None or one.rank is None:
+        known = ", ".join(dict.fromkeys(f"{one.rank.job} ({one.name})" for one in ranked if one.rank))
+        raise UnknownNameError(f"no job in {folder} is called {which!r}; there are {known}")
+    return joined(jobs(ranked)[one.rank.job, one.name])
+
+
+def joined(ranks: Iterable[Kept]) -> Joined:
+    """Files of one job as one."""
+    return join_ranks(ranks, _read)
+
+
+def since(began: datetime, store: str | Path | None = None) -> list[Joined]:
+    """The jobs that began after a moment, oldest first."""
+    kept = [one for one in files.runs(store) if one.rank is not None and _moment(one.started) >= began]
+    return [joined(ranks) for ranks in reversed(jobs(kept).values())]
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _is(one: files.Header, which: str) -> bool:
+    job = one.rank.job if one.rank is not None else ""
+    return which in (one.id, one.name, job) or one.id.startswith(which)
+
+
+def _read(kept: Kept) -> Mapping[str, Any]:
+    """The shares of a rank that had no time to price them."""
+    assert isinstance(kept, files.Header)
+    return shares(files.load(kept.path))
+
+
+def whole(job: Joined) -> Run:
+    """One run that holds the calls of all ranks, to report or re-price as any other. Repeated work is in it as often as
+    it was done."""
+    runs = [files.load(part.kept.path) for part in job.parts if isinstance(part.kept, files.Header)]
+    ledger, layers, seconds = Ledger(), dict[str, Layer](), dict[str, float]()
+    for run in runs:
+        for row in run.ledger:
+            ledger.add(row.phase, row.scope, row.op, row.calls)
+        layers |= run.layers
+        for phase, span in run.phase_seconds.items():
+            seconds[phase] = seconds.get(phase, 0.0) + span / len(runs)
+    notes = [f"{len(runs)} of {job.world} ranks joined: {job.pattern or 'no parallelism recognised'}"]
+    notes += [f"rank {part.number} was lost after {part.kept.seconds:.0f} s" for part in job.lost]
+    notes += dict.fromkeys(note for run in runs for note in run.notes)
+    ended = next((run.status for run in runs if run.status != "ok"), "ok")
+    return replace(
+        runs[0], id=job.job, seconds=job.seconds, ledger=ledger, layers=layers, phase_seconds=seconds, status=ended,
+        notes=tuple(notes), rank=None,
+    )  # fmt: skip

@@ -1,0 +1,178 @@
+"""A job of several processes for people (text) and programs (json)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from bitwatt.errors import UnknownNameError
+from bitwatt.ranks.join import Joined, Part, Work
+from bitwatt.ranks.stragglers import Waiting, waiting
+from bitwatt.units import format_bytes, format_count, format_duration, format_percent
+
+FORMATS = ("text", "json")
+#: Ranks that are listed one by one; of more, the slowest and the quickest.
+_LISTED = 16
+
+
+def render(job: Joined, format: str = "text") -> str:
+    if format not in FORMATS:
+        raise UnknownNameError(f"a report of ranks is {' or '.join(FORMATS)}, not {format!r}")
+    found = waiting({part.number: part.arrivals for part in job.parts if part.arrivals is not None})
+    return _text(job, found) if format == "text" else json.dumps(_document(job, found), indent=2) + "\n"
+
+
+def sentences(job: Joined, found: Waiting | None) -> list[str]:
+    """What stands out, in words."""
+    told = [f"rank {part.number} was lost after {_seconds(part.kept.seconds)}" for part in job.lost]
+    if job.absent:
+        ranks = ", ".join(map(str, job.absent[:8])) + (f" and {len(job.absent) - 8} more" if job.absent[8:] else "")
+        told.append(f"rank {ranks} left no file" if len(job.absent) == 1 else f"ranks {ranks} left no file")
+    for part in job.parts:
+        if part.kept.status not in ("ok", "under way"):
+            told.append(f"rank {part.number} {' '.join(part.kept.status.split())[:120]}")
+    if found is None:
+        return told
+    told += [str(delay) for delay in found.delays]
+    if not found.delays:
+        told.append("no rank held up the others")
+    return told
+
+
+def _text(job: Joined, found: Waiting | None) -> str:
+    nodes = f"{len(job.nodes)} {'node' if len(job.nodes) == 1 else 'nodes'}"
+    lines = [
+        f"{len(job.parts)} of {job.world} ranks on {nodes} · {job.pattern or 'no parallelism recognised'}",
+        " · ".join(filter(None, (job.name, job.first.kept.command, job.job, _seconds(job.seconds)))),
+        "",
+        *sentences(job, found),
+        "",
+    ]
+    lines += _table(_phases(job))
+    lines += ["", *_table(_ranks(job, found))]
+    if job.links:
+        lines += ["", *_table(_links(job)), ""]
+        share = job.comm_share
+        if share is not None:
+            lines.append(f"communication: {format_percent(share)} of the ranks' time inside messages and waits")
+        if job.overlap is not None:
+            lines.append(f"overlap: {format_percent(job.overlap)} of adding up gradients went on beside backward")
+        busiest = job.links[0]
+        lines.append(f"busiest link: {busiest.kind} {_among(busiest.ranks)}, {format_bytes(busiest.bytes)}")
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _phases(job: Joined) -> list[list[str]]:
+    rows = [["FLOPs by phase", "all ranks", "once", "repeated", "least", "", "median", "most", ""]]
+    for name, work in [*job.phases.items(), ("total", job.total)]:
+        if work.total[0]:
+            rows.append([name or "other", *_amounts(work)])
+    return rows
+
+
+def _amounts(work: Work) -> list[str]:
+    spread = work.spread
+    return [
+        format_count(work.total[0]), format_count(work.once[0]),
+        format_percent(work.repeated[0] / work.total[0]) if work.total[0] else "",
+        format_count(int(spread.least[1])), f"rank {spread.least[0]}", format_count(int(spread.middle)),
+        format_count(int(spread.most[1])), f"rank {spread.most[0]}",
+    ]  # fmt: skip
+
+
+def _ranks(job: Joined, found: Waiting | None) -> list[list[str]]:
+    waited, delayed = (found.waited, found.delayed) if found is not None else ({}, {})
+    rows = [["rank", "node", "time", "FLOPs", "steps", "waited", "made others wait", "status"]]
+    for part in _shown(job.parts, delayed):
+        steps = part.arrivals.count if part.arrivals is not None else None
+        rows.append(
+            [
+                str(part.number), part.rank.node, _seconds(part.kept.seconds), format_count(part.total[0]),
+                "" if steps is None else f"{steps:,}", _seconds(waited.get(part.number)),
+                _seconds(delayed.get(part.number)), "lost" if part.is_lost else " ".join(part.kept.status.split())[:24],
+            ]
+        )  # fmt: skip
+    if len(job.parts) > len(rows) - 1:
+        rows.append([f"… {len(job.parts) - len(rows) + 1} more", *[""] * 7])
+    return rows
+
+
+def _shown(parts: Sequence[Part], delayed: Any) -> list[Part]:
+    if len(parts) <= _LISTED:
+        return list(parts)
+    by_delay = sorted(parts, key=lambda part: (not part.is_lost, -delayed.get(part.number, 0.0), part.number))
+    return sorted(by_delay[:_LISTED], key=lambda part: part.number)
+
+
+def _links(job: Joined) -> list[list[str]]:
+    rows = [["messages", "among", "calls", "bytes"]]
+    for link in job.links[:12]:
+        rows.append([link.kind, _among(link.ranks), f"{link.calls:,}", format_bytes(link.bytes)])
+    if len(job.links) > 12:
+        rows.append([f"… {len(job.links) - 12} more", "", "", format_bytes(sum(link.bytes for link in job.links[12:]))])
+    return rows
+
+
+def _among(ranks: str) -> str:
+    if ":" in ranks:
+        start, stop, step = map(int, ranks.split(":"))
+        every = f" by {step}" if step > 1 else ""
+        return f"ranks {start}-{stop - 1}{every}"
+    return f"ranks {ranks}" if ranks else ""
+
+
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else format_duration(float(f"{seconds:.3g}"))
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    drawn = [
+        "  ".join(cell.ljust(width) if i == 0 or not _is_number(cell) else cell.rjust(width)
+                  for i, (cell, width) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    ]  # fmt: skip
+    return [drawn[0], "─" * max(map(len, drawn)), *drawn[1:]]
+
+
+def _is_number(cell: str) -> bool:
+    return cell[:1].isdigit() or cell[:1] in "<-"
+
+
+def _document(job: Joined, found: Waiting | None) -> dict[str, Any]:
+    def work(one: Work) -> dict[str, Any]:
+        return {
+            "flops": one.total[0], "bops": one.total[1], "flops_once": one.once[0], "bops_once": one.once[1],
+            "least": {"rank": one.spread.least[0], "flops": one.spread.least[1]}, "median": one.spread.middle,
+            "most": {"rank": one.spread.most[0], "flops": one.spread.most[1]},
+        }  # fmt: skip
+
+    return {
+        "format": "bitwatt.ranks",
+        "version": 1,
+        "job": job.job,
+        "name": job.name,
+        "world": job.world,
+        "nodes": [{"machine": machine, "ranks": ranks} for machine, ranks in job.nodes.items()],
+        "parallelism": [{"kind": kind, "ways": ways, "source": by} for kind, (ways, by) in job.axes.items()],
+        "sentences": sentences(job, found),
+        "total": work(job.total),
+        "phases": {name: work(one) for name, one in job.phases.items()},
+        "ranks": [
+            {
+                "rank": part.number, "node": part.rank.node, "id": part.kept.id, "seconds": part.kept.seconds,
+                "status": "lost" if part.is_lost else part.kept.status, "flops": part.total[0], "bops": part.total[1],
+                "comm_seconds": part.waited, "steps": part.arrivals.count if part.arrivals else None,
+                "waited_seconds": found.waited.get(part.number) if found else None,
+                "delayed_seconds": found.delayed.get(part.number, 0.0) if found else None,
+            }
+            for part in job.parts
+        ],
+        "absent": job.absent,
+        "stragglers": [asdict(delay) for delay in found.delays] if found else [],
+        "messages": [asdict(link) for link in job.links],
+        "comm_share": job.comm_share,
+        "overlap": job.overlap,
+    }  # fmt: skip

@@ -1,0 +1,54 @@
+"""How much of a run was counted and how much credited because it was known, in words."""
+
+from __future__ import annotations
+
+from bitwatt.records import Replay, Run
+
+
+def verdict(run: Run) -> str:
+    """One line: whether the numbers are exact, and what speaks for it. Nothing where every step was counted."""
+    replay = run.replay
+    if replay is None or not replay.replayed:
+        return ""
+    steps = f"{replay.counted:,} steps counted, {replay.replayed:,} replayed"
+    if replay.exact:
+        return f"exact: {steps}; {_agreed(replay)}"
+    if replay.agrees:
+        return f"calls and steps exact: {steps}; {_agreed(replay)}; {_unwatched(replay)}"
+    return f"replayed, verified {verified(replay):,} of {replay.replayed:,}: {steps}; {_doubts(run, replay)}"
+
+
+def verified(replay: Replay) -> int:
+    """Replayed steps that nothing speaks against."""
+    return max(0, replay.replayed - sum(replay.disagreed.values()) - replay.assumed - replay.deviated)
+
+
+def _agreed(replay: Replay) -> str:
+    checks = f"all {replay.agreed.get('calls and steps', 0):,} checksums agreed"
+    if blocks := replay.agreed.get("allocations"):
+        checks += f", allocator totals {blocks:,} of {blocks:,} times"
+    looks = f"{replay.looks:,} looks again found the same" if replay.looks else "it was not looked at again"
+    return f"{checks}, {looks}"
+
+
+def _unwatched(replay: Replay) -> str:
+    """Each event has code before it."""
+    events = replay.agreed.get("calls and steps", 0)
+    return f"the code between them was watched in {max(events - replay.unwatched, 0):,} of {events:,} places"
+
+
+def _doubts(run: Run, replay: Replay) -> str:
+    doubts = [f"{n:,} times {check} disagreed" for check, n in replay.disagreed.items()]
+    if replay.deviated:
+        doubts.append(f"{replay.deviated:,} looks found something else, by up to {replay.deviation:.1%} of the FLOPs")
+    if replay.assumed:
+        doubts.append(f"code before {replay.assumed:,} unexpected calls ran unseen")
+    if replay.interval:
+        doubts.append(f"what varies was sampled: FLOPs ± {_share(run, replay.interval):.2%} (95 %)")
+    return ", ".join(doubts)
+
+
+def _share(run: Run, interval: float) -> float:
+    from bitwatt.pricing import totals
+
+    return interval / max(float(totals(run).total), 1.0)

@@ -1,0 +1,378 @@
+"""Programs that repeat themselves, more or less: each is counted and replayed, and both must agree."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.checkpoint import checkpoint
+
+import bitwatt
+
+Program = Callable[[], None]
+PROGRAMS: dict[str, Program] = {}
+#: Nothing of these may be replayed wrongly, but parts of them cannot be known before they ran.
+UNFORESEEN: dict[str, Program] = {}
+
+
+def program(function: Program) -> Program:
+    PROGRAMS[function.__name__] = function
+    return function
+
+
+def unforeseen(function: Program) -> Program:
+    UNFORESEEN[function.__name__] = function
+    return function
+
+
+def mlp() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 4))
+
+
+def train(model: nn.Module, optimizer: torch.optim.Optimizer, batch: int = 8) -> None:
+    optimizer.zero_grad()
+    F.cross_entropy(model(torch.randn(batch, 12)), torch.randint(0, 4, (batch,))).backward()
+    optimizer.step()
+
+
+@program
+def plain_training() -> None:
+    model = mlp()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(40):
+        train(model, optimizer)
+
+
+@program
+def no_training_at_all() -> None:
+    model = mlp().eval()
+    with torch.no_grad():
+        for _ in range(50):
+            model(torch.randn(8, 12)).argmax(1)
+
+
+@program
+def evaluation_with_grad_left_on() -> None:
+    model = mlp().eval()
+    for _ in range(50):
+        model(torch.randn(8, 12)).softmax(1)
+
+
+@program
+def inference_in_training_mode() -> None:
+    model = mlp()
+    for _ in range(90):
+        model(torch.randn(8, 12))
+
+
+@program
+def two_batch_sizes() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for i in range(60):
+        train(model, optimizer, 8 if i % 3 else 16)
+
+
+@program
+def every_batch_another_size() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(80):
+        train(model, optimizer, 3 + i * 7 % 31)
+
+
+@program
+def ragged_loader_with_evaluation() -> None:
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters())
+    data = TensorDataset(torch.randn(50, 12), torch.randint(0, 4, (50,)))
+    for _ in range(6):
+        model.train()
+        for x, y in DataLoader(data, batch_size=8, shuffle=True):
+            optimizer.zero_grad()
+            F.cross_entropy(model(x / 2), y).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad(), bitwatt.phase("validate"):
+            for x, y in DataLoader(data, batch_size=16):
+                (model(x).argmax(1) == y).float().mean()
+
+
+@program
+def accumulation_with_ragged_end() -> None:
+    model = mlp()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(8):
+        optimizer.zero_grad()
+        for i in range(10):
+            loss = F.cross_entropy(model(torch.randn(5 if i == 9 else 8, 12)), torch.randint(0, 4, (5 if i == 9 else 8,)))
+            (loss / 4).backward()
+            if i % 4 == 3 or i == 9:
+                optimizer.step()
+                optimizer.zero_grad()
+
+
+@program
+def gan() -> None:
+    make, judge = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 12)), nn.Sequential(nn.Linear(12, 1))
+    of_make, of_judge = torch.optim.Adam(make.parameters()), torch.optim.Adam(judge.parameters())
+    one, zero = torch.ones(8, 1), torch.zeros(8, 1)
+    for _ in range(30):
+        fake = make(torch.randn(8, 6))
+        of_judge.zero_grad()
+        real_loss = F.binary_cross_entropy_with_logits(judge(torch.randn(8, 12)), one)
+        fake_loss = F.binary_cross_entropy_with_logits(judge(fake.detach()), zero)
+        (real_loss + fake_loss).backward()
+        of_judge.step()
+        of_make.zero_grad()
+        F.binary_cross_entropy_with_logits(judge(fake), one).backward()
+        of_make.step()
+
+
+class Adapted(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(12, 4).requires_grad_(False)
+        self.down, self.up = nn.Linear(12, 2, bias=False), nn.Linear(2, 4, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.base(x) + self.up(self.down(x))
+
+
+@program
+def adapters_then_all_weights() -> None:
+    model = Adapted()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for i in range(40):
+        if i == 20:
+            model.base.requires_grad_(True)
+        train(model, optimizer)
+
+
+@program
+def clipping_and_moving_average() -> None:
+    model, average = mlp(), mlp()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for _ in range(30):
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.randn(8, 12)), torch.randint(0, 4, (8,))).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        with torch.no_grad():
+            for mine, theirs in zip(average.parameters(), model.parameters(), strict=True):
+                mine.lerp_(theirs, 0.01)
+
+
+@program
+def functional() -> None:
+    weight = torch.randn(12, 4, requires_grad=True)
+    for _ in range(30):
+        (torch.randn(8, 12) @ weight).square().mean().backward()
+        with torch.no_grad():
+            weight -= 0.1 * weight.grad
+            weight.grad = None
+
+
+@program
+def by_hand_without_optimizer() -> None:
+    model = mlp()
+    for _ in range(30):
+        model(torch.randn(8, 12)).square().mean().backward()
+        with torch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+                p.grad = None
+
+
+@program
+def closure() -> None:
+    model, x, y = nn.Linear(12, 4), torch.randn(8, 12), torch.randint(0, 4, (8,))
+    optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+
+    def loss() -> Tensor:
+        optimizer.zero_grad()
+        value = F.cross_entropy(model(x), y)
+        value.backward()
+        return value
+
+    for _ in range(12):
+        optimizer.step(loss)
+
+
+class Checkpointed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.head = mlp(), nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(checkpoint(self.body, x, use_reentrant=False))
+
+
+@program
+def checkpointed() -> None:
+    model = Checkpointed()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(30):
+        train(model, optimizer)
+
+
+@program
+def autocast_now_and_then() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(40):
+        with torch.autocast("cpu", torch.bfloat16, enabled=i % 4 == 0):
+            train(model, optimizer)
+
+
+@program
+def gradient_penalty() -> None:
+    model = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 1))
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(30):
+        x = torch.randn(8, 12, requires_grad=True)
+        out = model(x)
+        (slope,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+        optimizer.zero_grad()
+        (out.mean() + (slope.norm(dim=1) - 1).square().mean()).backward()
+        optimizer.step()
+
+
+class Cell(nn.Module):
+    """Reads a cache that grows by one at each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.keys, self.out = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor, cache: list[Tensor]) -> Tensor:
+        cache[0] = torch.cat([cache[0], self.keys(x)], 1)
+        scores = (self.query(x) @ cache[0].transpose(1, 2)).softmax(-1)
+        return self.out(scores @ cache[0])
+
+
+@program
+def growing_cache() -> None:
+    model = Cell().eval()
+    with torch.inference_mode():
+        for _ in range(3):
+            cache, x = [torch.randn(1, 5, 8)], torch.randn(1, 1, 8)
+            for _ in range(40):
+                x = model(x, cache)
+
+
+@program
+def two_threads() -> None:
+    def work(model: nn.Module, batch: int) -> None:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(30):
+            train(model, optimizer, batch)
+
+    threads = [threading.Thread(target=work, args=job) for job in ((mlp(), 4), (Deep(), 5))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@program
+def a_layer_more() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(40):
+        if i == 20:
+            model.append(nn.Linear(4, 4))
+        train(model, optimizer)
+
+
+@program
+def half_way_in_half() -> None:
+    model = mlp().eval()
+    with torch.no_grad():
+        for i in range(40):
+            if i == 20:
+                model.bfloat16()
+            model(torch.randn(8, 12).to(torch.bfloat16 if i >= 20 else torch.float32))
+
+
+@program
+def a_step_that_fails() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(40):
+        if i % 13 == 12:
+            try:
+                model(torch.randn(8, 11))
+            except RuntimeError:
+                continue
+        train(model, optimizer)
+
+
+@program
+def a_final_word() -> None:
+    model, x = mlp(), torch.randn(8, 12)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(30):
+        train(model, optimizer)
+    model.eval()
+    with torch.no_grad():
+        (model(x).argmax(1) == 2).float().mean()
+
+
+class Experts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.experts = nn.Linear(12, 3), nn.ModuleList([nn.Linear(12, 4) for _ in range(3)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        choice = self.gate(x).argmax(1)
+        out = x.new_zeros(len(x), 4)
+        for i, expert in enumerate(self.experts):
+            at = (choice == i).nonzero().squeeze(1)
+            if len(at):
+                out = out.index_add(0, at, expert(x[at]))
+        return out
+
+
+@program
+def mixture_of_experts() -> None:
+    torch.manual_seed(1)
+    model = Experts()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(60):
+        train(model, optimizer)
+
+
+class Deep(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.head = nn.ModuleList([nn.Linear(12, 12) for _ in range(5)]), nn.Linear(12, 4)
+        self.depth = 2
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers[: self.depth]:
+            x = layer(x).relu()
+        return self.head(x)
+
+
+@unforeseen
+def a_curriculum_of_depth() -> None:
+    model = Deep()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(90):
+        model.depth = 2 + i // 30
+        train(model, optimizer)
+
+
+@unforeseen
+def metrics_now_and_then() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(60):
+        train(model, optimizer)
+        if i % 20 == 19:
+            torch.randn(64, 64) @ torch.randn(64, 64)

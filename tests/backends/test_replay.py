@@ -1,0 +1,108 @@
+"""Learn, then replay: the same numbers as counting every op, and a word on how sure that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from replay_programs import PROGRAMS, UNFORESEEN, Experts, train
+
+import bitwatt
+from bitwatt.backends.torch.replay import learner, lessons
+from bitwatt.records import Run
+from bitwatt.reports.replay import verdict
+
+#: Where an event is counted, and not the code between two of them.
+EVENTS = ("forward", "backward", "optimizer", "inference", "backward/recompute")
+
+
+def measured(program: str, exactness: str) -> Run:
+    torch.manual_seed(0)
+    with bitwatt.measure(program, keep=False, exactness=exactness) as session:
+        {**PROGRAMS, **UNFORESEEN}[program]()
+    assert session.run is not None
+    return session.run
+
+
+def calls(run: Run, *phases: str) -> dict[tuple[str, str, str], int]:
+    rows = {(row.phase, row.scope, str(row.op)): row.calls for row in run.ledger}
+    return {key: n for key, n in rows.items() if not phases or key[0].split("/")[-1] in phases}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_where_gaps_are_watched_replayed_runs_equal_counted_ones(
+    program: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner, "_SHARE", float("inf"))
+    counted, replayed = measured(program, "always"), measured(program, "auto")
+    assert counted.replay is None and replayed.replay is not None
+    assert calls(counted) == calls(replayed)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_where_they_are_not_events_are_equal_all_the_same(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    counted, replayed = measured(program, "always"), measured(program, "auto")
+    assert replayed.replay is not None
+    assert calls(counted, *EVENTS) == calls(replayed, *EVENTS)
+    assert bitwatt.totals(replayed).total == pytest.approx(bitwatt.totals(counted).total, rel=0.02)
+
+
+@pytest.mark.parametrize("program", ["plain_training", "growing_cache", "gan", "no_training_at_all"])
+def test_what_agrees_everywhere_is_called_exact(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", float("inf"))
+    run = measured(program, "auto")
+    assert run.replay is not None and run.replay.exact and run.replay.replayed > run.replay.counted
+    assert verdict(run).startswith("exact: ")
+
+
+def test_unwatched_code_between_steps_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    run = measured("plain_training", "auto")
+    assert run.replay is not None and run.replay.agrees and not run.replay.exact
+    assert "the code between them was watched in" in verdict(run)
+
+
+def test_a_change_that_no_mark_shows_is_noticed_and_told() -> None:
+    counted, replayed = measured("a_curriculum_of_depth", "always"), measured("a_curriculum_of_depth", "auto")
+    assert replayed.replay is not None and not replayed.replay.agrees
+    assert sum(replayed.replay.disagreed.values()) >= 2  # the depth changed twice
+    assert verdict(replayed).startswith("replayed, verified ")
+    assert bitwatt.totals(replayed).total == pytest.approx(bitwatt.totals(counted).total, rel=0.03)
+
+
+def test_odd_work_between_steps_is_counted_from_the_start() -> None:
+    counted, replayed = measured("metrics_now_and_then", "always"), measured("metrics_now_and_then", "auto")
+    assert calls(counted) == calls(replayed)
+
+
+def test_what_varies_can_be_sampled_with_an_interval() -> None:
+    torch.manual_seed(0)
+    model, optimizer = (experts := Experts()), torch.optim.SGD(experts.parameters(), lr=0.01)
+    runs = []
+    for exactness in ("always", "sample"):
+        torch.manual_seed(0)
+        with bitwatt.measure("sampled", keep=False, exactness=exactness) as session:
+            for _ in range(200):
+                train(model, optimizer, 32)
+        runs.append(session.run)
+    counted, sampled = (bitwatt.totals(run).total for run in runs)
+    replay = runs[1].replay
+    assert replay is not None and replay.replayed > 50
+    assert sampled == pytest.approx(counted, rel=0.1)
+    assert replay.interval is not None and abs(sampled - counted) < 3 * max(replay.interval, 0.001 * counted)
+
+
+def test_exactness_is_checked() -> None:
+    with pytest.raises(bitwatt.BitwattError, match="auto, always, sample"):
+        bitwatt.measure(exactness="never")
+
+
+def test_runs_keep_how_they_were_replayed(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    with bitwatt.measure("kept", store=tmp_path) as session:
+        PROGRAMS["plain_training"]()
+    assert bitwatt.load(session.path).replay == session.run.replay

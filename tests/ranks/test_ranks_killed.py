@@ -1,0 +1,100 @@
+"""A rank that is killed leaves what it had counted, and so do the others."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from launching import environment, torchrun
+
+import bitwatt
+from bitwatt import endings
+from bitwatt.reports.ranks import render
+
+HERE = Path(__file__).parent
+
+
+def test_a_rank_killed_in_mid_run_is_lost_and_the_others_are_not(tmp_path):
+    torchrun(HERE / "killed_program.py", tmp_path, 3, ranks=3, check=False)
+    job = bitwatt.join(store=tmp_path)
+    assert [part.number for part in job.parts] == [0, 1, 2]
+    assert [part.number for part in job.lost] == [1]
+    killed = job.parts[1]
+    assert 1 < killed.kept.seconds < 4  # up to the last write, which is never older than that
+    assert "rank 1 was lost after " in render(job)
+    # All three did the same until then: the others a little more, since they were heard to the end.
+    for part in (job.parts[0], job.parts[2]):
+        assert part.kept.status.startswith(("failed: ", "ended by SIGTERM"))
+        assert part.total[0] >= killed.total[0] > 0
+        assert part.arrivals.count >= killed.arrivals.count > 50
+    # A step of one linear layer, 4 x 32 by 32 x 32, is a product forward and one for the gradient of the weights.
+    steps = bitwatt.totals(bitwatt.load(killed.kept.path), "macs").total / (2 * 4 * 32 * 32)
+    assert abs(steps - killed.arrivals.count) <= 2
+
+
+def waiting_in_c(folder: Path) -> str:
+    """A rank of two that waits outside of Python, where no handler of Python's can run."""
+    return (
+        "import ctypes, torch, bitwatt\n"
+        f"with bitwatt.measure('waits', store={str(folder)!r}):\n"
+        "    torch.ones(2, 3) @ torch.ones(3, 4)\n"
+        "    print('ready', flush=True)\n"
+        "    ctypes.CDLL(None).sleep(60)\n"
+    )
+
+
+def test_a_rank_that_is_ended_by_its_launcher_keeps_its_run_even_while_it_waits_in_c(tmp_path):
+    rank = environment(RANK="1", WORLD_SIZE="2", MASTER_ADDR="nowhere")
+    process = subprocess.Popen(
+        [sys.executable, "-c", waiting_in_c(tmp_path)], env=rank, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    began = time.monotonic()
+    process.terminate()
+    assert process.wait(timeout=30) == -signal.SIGTERM
+    assert time.monotonic() - began < 10
+    run = bitwatt.load(store=tmp_path)
+    assert (run.status, run.rank.rank, bitwatt.totals(run).total) == ("ended by SIGTERM", 1, 48)
+
+
+def test_the_signal_is_left_as_it_was_found(tmp_path, monkeypatch):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "nowhere"}.items():
+        monkeypatch.setenv(name, value)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    with bitwatt.measure("quiet", store=tmp_path):
+        assert isinstance(signal.getsignal(signal.SIGTERM).__self__, endings.Ending)
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_a_program_that_minds_the_signal_is_left_alone(tmp_path, monkeypatch):
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "nowhere"}.items():
+        monkeypatch.setenv(name, value)
+    own = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        before = signal.getsignal(signal.SIGTERM)
+        with bitwatt.measure("quiet", store=tmp_path):
+            assert signal.getsignal(signal.SIGTERM) is before
+    finally:
+        signal.signal(signal.SIGTERM, own)
+
+
+def test_a_forked_child_ends_alone(tmp_path, monkeypatch):
+    """It minds the signal itself, which must not reach the parent through what they share."""
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "nowhere"}.items():
+        monkeypatch.setenv(name, value)
+    with bitwatt.measure("parent", store=tmp_path) as session:
+        child = os.fork()
+        if not child:
+            default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+            signal.signal(signal.SIGTERM, lambda *_: os._exit(3 if default else 4))
+            while True:
+                time.sleep(0.1)
+        time.sleep(0.3)
+        os.kill(child, signal.SIGTERM)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+        time.sleep(0.3)
+    assert session.run.status == "ok"

@@ -1,0 +1,170 @@
+"""Real ranks under torchrun on gloo: what they count, how the job is spread, and who held up whom."""
+
+from pathlib import Path
+
+import pytest
+import rank_programs
+from launching import torchrun
+
+import bitwatt
+from bitwatt.ranks.stragglers import waiting
+
+HERE = Path(__file__).parent
+PROGRAMS = ("ddp", "zero", "hand", "fsdp", "tensor", "pipeline", "expert", "straggler", "slow_backward")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """One launch for all programs: starting torch twice takes longer than any of them."""
+    folder = tmp_path_factory.mktemp("ranks")
+    torchrun(HERE / "rank_programs.py", folder, *PROGRAMS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def four(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("four")
+    torchrun(HERE / "rank_programs.py", folder, "clipped", "fsdp_tensor", "hybrid", "serving", ranks=4)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alone():
+    """The same training in one process."""
+    with bitwatt.measure("alone", keep=False) as session:
+        rank_programs.alone()
+    return session.run
+
+
+def once(job) -> dict[str, int]:
+    return {phase: work.once[0] for phase, work in job.phases.items() if work.once[0]}
+
+
+def macs(job) -> dict[str, int]:
+    """Multiply-accumulates of all ranks, which no rank repeats in these programs."""
+    counted: dict[str, int] = {}
+    for part in job.parts:
+        for phase, n in bitwatt.totals(bitwatt.load(part.kept.path), "macs").by("phase").items():
+            counted[phase] = counted.get(phase, 0) + n
+    return {phase: n for phase, n in counted.items() if n}
+
+
+@pytest.mark.parametrize("name", ["ddp", "zero", "hand", "fsdp", "tensor"])
+def test_all_ranks_multiply_as_much_as_one_process_alone(store, alone, name):
+    expected = {phase: n for phase, n in bitwatt.totals(alone, "macs").by("phase").items() if n}
+    assert macs(bitwatt.join(name, store)) == expected
+
+
+@pytest.mark.parametrize("name", ["ddp", "zero", "hand", "fsdp"])
+def test_work_done_once_is_that_of_one_process(store, alone, name):
+    expected = {phase: n for phase, n in bitwatt.totals(alone).by("phase").items() if n}
+    found = once(bitwatt.join(name, store))
+    # The mean of a half is divided once on each rank, and the sum of gradients over a batch adds one less in each half.
+    assert found.pop("loss") == pytest.approx(expected.pop("loss"), abs=2 * 2 * rank_programs.STEPS)
+    for phase, flops in expected.items():
+        assert found[phase] == pytest.approx(flops, rel=2e-3), phase
+
+
+def test_what_ddp_does_to_gradients_is_a_phase_of_its_own(store):
+    weights = sum(parameter.numel() for parameter in rank_programs.model().parameters())
+    assert bitwatt.join("ddp", store).phases["backward/reduce"].total[0] == weights * rank_programs.STEPS * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "copies"), [("ddp", 2), ("hand", 2), ("zero", 1), ("fsdp", 1), ("pipeline", 1), ("expert", 1)]
+)
+def test_an_optimizer_that_every_rank_repeats_is_told_from_one_that_is_shared_out(store, name, copies):
+    optimizer = bitwatt.join(name, store).phases["optimizer"]
+    assert optimizer.once[0] * copies == optimizer.total[0]
+
+
+def test_norms_are_repeated_in_tensor_parallel_and_products_are_not(store, alone):
+    job = bitwatt.join("tensor", store)
+    norms = [n for (phase, op), n in bitwatt.totals(alone).by("phase", "op").items() if "layer_norm" in op]
+    loss = bitwatt.totals(alone).by("phase")["loss"]
+    assert job.phases["loss"].repeated[0] == loss
+    assert job.phases["forward"].repeated[0] + job.phases["backward"].repeated[0] >= sum(norms)
+    assert once(job)["forward"] == pytest.approx(bitwatt.totals(alone).by("phase")["forward"], rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "source"),
+    [
+        ("ddp", "data", "DistributedDataParallel"),
+        ("zero", "data", "DistributedDataParallel"),
+        ("hand", "data", "all-reduce of gradients"),
+        ("fsdp", "data", "fully_shard"),
+        ("tensor", "tensor", "DTensor"),
+        ("pipeline", "pipeline", "PipelineStage"),
+        ("expert", "expert", "all-to-all"),
+    ],
+)
+def test_the_way_work_is_spread_is_recognised(store, name, kind, source):
+    assert bitwatt.join(name, store).axes == {kind: (2, source)}
+
+
+def test_messages_are_counted_with_their_bytes_and_their_group(store):
+    weights = sum(parameter.numel() for parameter in rank_programs.model().parameters())
+    reduced = [link for link in bitwatt.join("ddp", store).links if link.kind == "all-reduce"]
+    # One float32 for each weight, in each step, on each of two ranks.
+    assert [(link.ranks, link.bytes) for link in reduced] == [("0:2:1", weights * 4 * rank_programs.STEPS * 2)]
+
+
+def test_messages_between_two_ranks_name_both(store):
+    sent = {link.ranks for link in bitwatt.join("pipeline", store).links if link.kind == "send"}
+    assert sent == {"0 to 1", "1 to 0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "late", "share", "delay"), [("straggler", 1, 0.5, 0.03), ("slow_backward", 0, 1, 0.02)]
+)
+def test_the_rank_that_holds_up_the_others_is_named(store, name, late, share, delay):
+    job = bitwatt.join(name, store)
+    found = waiting({part.number: part.arrivals for part in job.parts})
+    named = found.delays[0]
+    assert (named.rank, named.is_chronic) == (late, True)
+    assert named.steps / named.of == pytest.approx(share, abs=0.15)
+    assert named.typical == pytest.approx(delay, rel=0.5)
+    assert str(named).startswith(f"rank {late} held up ")
+    assert found.waited[1 - late] > found.waited[late]
+
+
+def test_everything_hung_into_torch_is_taken_out_again(store):
+    # The programs run one after another in one process, each in a session of its own, with barriers between.
+    assert {part.kept.status for name in PROGRAMS for part in bitwatt.join(name, store).parts} == {"ok"}
+    assert len({bitwatt.join(name, store).job for name in PROGRAMS}) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "axes", "copies"),
+    [
+        ("clipped", {"data": (4, "DistributedDataParallel")}, 4),
+        ("hybrid", {"data": (4, "fully_shard")}, 2),
+        ("fsdp_tensor", {"data": (2, "fully_shard"), "tensor": (2, "DTensor")}, 1),
+    ],
+)
+def test_four_ranks_on_two_axes(four, alone, name, axes, copies):
+    job = bitwatt.join(name, four)
+    expected = bitwatt.totals(alone).by("phase")
+    assert job.axes == axes
+    assert macs(job) == {phase: n for phase, n in bitwatt.totals(alone, "macs").by("phase").items() if n}
+    optimizer = job.phases["optimizer"]
+    assert optimizer.once[0] == pytest.approx(expected["optimizer"], rel=2e-3)
+    assert optimizer.total[0] == pytest.approx(copies * expected["optimizer"], rel=2e-2)  # the norms' are few
+    assert once(job)["forward"] == pytest.approx(expected["forward"], rel=5e-3)
+
+
+@pytest.mark.slow
+def test_clipping_after_adding_up_is_repeated_by_every_rank(four):
+    other = bitwatt.join("clipped", four).phases["other"]
+    assert other.once[0] * 4 == other.total[0] > 0
+
+
+@pytest.mark.slow
+def test_without_an_optimizer_each_collective_is_a_step(four):
+    job = bitwatt.join("serving", four)
+    found = waiting({part.number: part.arrivals for part in job.parts})
+    # Two blocks, so every second all-reduce comes right after the other one.
+    assert found.delays[0].rank == 1
+    assert found.delays[0].steps / found.delays[0].of == pytest.approx(0.5, abs=0.15)
