@@ -397,6 +397,15 @@ def test_a_frozen_script_replays() -> None:
     assert bitwatt.totals(run, "macs").total == 90 * MACS
 
 
+def test_a_package_of_aot_inductor_is_named(tmp_path: Any) -> None:
+    inductor = pytest.importorskip("torch._inductor")
+    program = torch.export.export(mlp().eval(), (torch.ones(8, 12),))
+    package = inductor.aoti_compile_and_package(program, package_path=str(tmp_path / "mlp.pt2"))
+    model = inductor.aoti_load_package(package)
+    run = measured(lambda: model(torch.ones(8, 12)))
+    assert bitwatt.totals(run).missing == {"torch.AOTICompiledModel": STEPS}
+
+
 def test_inference_mode_around_each_step_leaves_the_dispatcher_as_it_was() -> None:
     model = mlp().eval()
 

@@ -187,10 +187,14 @@ class Regions:
 
     def _enter(self, frame: Any) -> None:
         """Compiled code is called. If nothing is under way, the call is an event."""
-        inside = frame.f_locals
         state = self.watch.states.here
         learner = state.learner
-        if learner is None or learner.replaying or graph_task() >= 0 or not _is_event(inside):
+        if learner is None or learner.replaying or graph_task() >= 0:
+            return
+        inside = frame.f_locals
+        if not self.functions.knows(inside.get("fn")) and not _is_event(inside):
+            return
+        if inside["self"].export or torch.compiler.is_compiling():
             return
         if learner.swift:
             learner.surprised()
@@ -198,23 +202,18 @@ class Regions:
         if learner is not None:
             self._begin(state, learner, frame, inside)
 
-    def _counts(self, frame: Any) -> bool:
-        """Whether compiled code that begins in the call behind `frame` is to be counted, and so runs eagerly."""
-        if getattr(frame.f_locals.get("self"), "export", False):
-            return False
-        state = self.watch.states.here
-        if state.learner is not None:
-            state.learner.compiled = True
-        counted = mode_here(self.watch) is not None or (graph_task() < 0 and _is_unknown(state))
-        if counted:
-            _excuse_fullgraph()
-        return counted
-
     def _begin(self, state: ThreadState, learner: Learner, frame: Any, inside: Any) -> None:
-        function = self.functions.of(inside["fn"])
-        values = [quick(arg) for arg in inside["args"]]
-        values += [(name, quick(value)) for name, value in inside["kwargs"].items()]
-        known = learner.begin(self.functions.mark(function), tuple(values))
+        try:
+            function = self.functions.of(inside["fn"])
+            values = [quick(arg) for arg in inside["args"]]
+            if inside["kwargs"]:
+                values += [(name, quick(value)) for name, value in inside["kwargs"].items()]
+            mark = self.functions.mark(function)
+        except Exception as error:  # the program comes first: what cannot be marked is counted
+            learner.skip()
+            self.watch.failed("the mark of a call", error)
+            return
+        known = learner.begin(mark, tuple(values))
         learner.compiled = True
         region = Region(frame, state, learner)
         self._open.open.append(region)
@@ -225,6 +224,20 @@ class Regions:
                 state.clock()
         else:
             learner.opens(function)
+
+    def _counts(self, frame: Any) -> bool:
+        """Whether compiled code that begins in the call behind `frame` is to be counted, and so runs eagerly."""
+        state = self.watch.states.here
+        learner = state.learner
+        if learner is not None:
+            learner.compiled = True
+            if learner.replaying:
+                return False
+        counted = mode_here(self.watch) is not None or (graph_task() < 0 and _is_unknown(state))
+        if not counted or getattr(frame.f_locals.get("self"), "export", False):
+            return False
+        _excuse_fullgraph()
+        return True
 
     def _end(self, region: Region) -> None:
         if region.undo is not None:
@@ -253,16 +266,12 @@ class Regions:
 
 def _is_event(inside: Any) -> bool:
     """A function that the program has compiled. torch compiles some of its own, made anew at each call (the operators
-    that take functions); an export does no work."""
+    that take functions)."""
     function = inside.get("fn")
-    internal = (getattr(function, "__module__", None) or "").startswith("torch.")
-    return (
-        "args" in inside
-        and not (internal and "<locals>" in getattr(function, "__qualname__", ""))
-        and inside.get("callback") is not None
-        and not getattr(inside.get("self"), "export", False)
-        and not torch.compiler.is_compiling()
-    )
+    if function is None or inside.get("callback") is None or "args" not in inside:
+        return False
+    internal = (function.__module__ or "").startswith("torch.") if hasattr(function, "__module__") else False
+    return not (internal and "<locals>" in getattr(function, "__qualname__", ""))
 
 
 def _is_unknown(state: ThreadState) -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.torch import collectives, compact, compiling, dataloader, graphs, higher_order, hooks, keys, modules, spawned, threads, triton
+from bitwatt.backends.torch import collectives, compact, compiling, dataloader, graphs, higher_order, hooks, keys, modules, packages, spawned, threads, triton
 from bitwatt.backends.torch.contents import Contents
 from bitwatt.backends.torch.encode import decode, name_of
 from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
@@ -66,6 +66,7 @@ class TorchWatch:
         self._undo += compiling.install(self)
         self._undo += keys.install()
         self._undo += graphs.install(self)
+        self._undo += packages.install(self)
         self._undo += self.collectives.install()
         self._undo += spawned.install(self)
 
@@ -103,7 +104,7 @@ class TorchWatch:
         state.mode.owner = owner
         _push_mode(state.mode)
         if state.learner is None:
-            state.learner = Learner(state, self.switch)
+            state.learner = Learner(state, self.switch, lambda state: compact.relieve(self, state))
         if owner is not None:
             state.learner.attach()
 

@@ -103,7 +103,8 @@ class Events:
 
     def begin_backward(self, learner: Learner, roots: Any, options: Any) -> bool:
         caller = learner.caller() if learner.caller is not None else None
-        learner.first = first = self.structures.first(caller)
+        first = self.structures.first(caller)
+        learner.first = weakref.ref(first) if first is not None else None
         adds = first is not None and first.grad is not None
         try:
             values = tuple([quick(root) for root in roots])

@@ -33,8 +33,21 @@ class Functions:
     def __init__(self, structures: Structures) -> None:
         self._structures = structures
         self._known: dict[Any, Function] = {}
+        self._seen: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
+
+    def knows(self, function: Any) -> bool:
+        try:
+            return function in self._seen
+        except TypeError:  # it has no hash
+            return False
 
     def of(self, function: Any) -> Function:
+        known = self._seen.get(function)
+        if known is None:
+            known = self._seen[function] = self._find(function)
+        return known
+
+    def _find(self, function: Any) -> Function:
         """One that is made anew each time, around the same things, is the same."""
         inner = getattr(function, "__func__", function)
         cells = [id(_content(cell)) for cell in getattr(inner, "__closure__", None) or ()]

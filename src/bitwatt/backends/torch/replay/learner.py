@@ -8,6 +8,7 @@ then credited with the mode off, and counted again at growing intervals.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,8 @@ CALL, BACKWARD, STEP, FETCH, EPOCH = "call", "backward", "step", "fetch", "epoch
 _SELDOM = 1024
 #: Calls of models in a row, with no backward, after which each is a unit of its own; events in the longest unit.
 _CALLS, _LONG = 32, 10_000
+#: Marks in the tree, and calls remembered in it.
+_MARKS, _WEIGHT = 2_048, 200_000
 #: Sizes remembered at one mark, and samples kept until they make a family.
 _SIZES, _SAMPLES = 2_048, 16
 #: What the mode costs for an op, in seconds, and the share of a unit's time that watching its gaps may take.
@@ -48,8 +51,13 @@ _PAUSES = 3.0
 class Learner:
     """One per thread."""
 
-    def __init__(self, state: ThreadState, switch: Callable[[ThreadState, bool], None]) -> None:
-        self.state, self._switch = state, switch
+    def __init__(
+        self,
+        state: ThreadState,
+        switch: Callable[[ThreadState, bool], None],
+        relieve: Callable[[ThreadState], None],
+    ) -> None:
+        self.state, self._switch, self._relieve = state, switch, relieve
         self.tallies: dict[Token, Tally] = {}
         self.tally = Tally()
         self.reset()
@@ -68,7 +76,8 @@ class Learner:
         self.replaying = False
         self.sampling = False
         self.inside = 0  # how often modules were called in the event, and how much went into them
-        self._ids: dict[Any, int] = {}
+        self._numbers = itertools.count(1)
+        self._marks = self._weight = 0  # nodes in the tree, and calls that are remembered in it
         self._whole = False  # everything since the last event has been seen
         self._optimizers = False  # whether steps end the units of this program
         self._calls_only = False  # nothing is differentiated: each call is a unit
@@ -79,7 +88,7 @@ class Learner:
         self.lane: Lane | None = None
         self.at = 0
         self.swift = False  # this lap is taken the swiftest way (replay.swift)
-        self.first: Any = None  # the first parameter that gets a gradient
+        self.first: Any = None  # a weak reference to the first parameter that gets a gradient
         self._laps = 0  # to be taken so
         self._has_hurried, self._laps_since_peek = False, 0
         self._pause = 0.0
@@ -158,7 +167,12 @@ class Learner:
     def _find(self, key: Any) -> Step:
         """The slow way: a key that did not come here before."""
         sizes: list[int] = []
-        node = self.node.child((key[1], key[2], split(key[3], sizes)))
+        form = (key[1], key[2], split(key[3], sizes))
+        if form not in self.node.children:
+            self._marks += 1
+            if self._marks > _MARKS or self._weight > _WEIGHT:
+                self._clear()
+        node = self.node.child(form)
         whole: Sizes = (*(self.path[-1].sizes if self.path else ()), *sizes)
         step = node.steps.get(whole)
         if step is None:
@@ -171,12 +185,21 @@ class Learner:
         self.node.quick[key] = step
         return step
 
+    def _clear(self) -> None:
+        """A program that is never the same for long (models made anew, names in arguments): begin with an empty tree."""
+        for lesson in self._lessons():
+            flush(self.state, lesson)
+        self.starts, self._marks, self._weight = {}, 0, 0
+        self._begin_unit(None)
+        self._relieve(self.state)
+
     def _forget(self, node: Node) -> None:
         for step in node.steps.values():
             flush(self.state, step.gap)
             flush(self.state, step.event)
         node.steps.clear()
         self.node.quick.clear()
+        self._relieve(self.state)
 
     def _gap_seen(self, step: Step) -> None:
         self._gap_log = self._taken()
@@ -268,7 +291,7 @@ class Learner:
         return node.calm
 
     def _numbered(self, step: Step) -> int:
-        step.number = self._ids.setdefault((step.node, step.sizes), len(self._ids) + 1)
+        step.number = next(self._numbers)
         return step.number
 
     def _is_long(self) -> bool:
@@ -296,6 +319,8 @@ class Learner:
         if self._whole and node.families is None and all(sample.sizes != step.sizes for sample in node.samples):
             node.samples = [*node.samples[-_SAMPLES:], Sample(step.sizes, self._gap_log, log)]
             node.families = fit(node.samples)
+            if node.families is not None:
+                node.samples = []
 
     def abort(self) -> None:
         """The event raised: its unit is no example for others."""
@@ -382,7 +407,7 @@ class Learner:
                 start.lane = None
             elif start.lane is None or not start.lane.is_of(self.path):
                 start.lane = Lane(self.path, self.node)
-                start.lane.watches(self.first)
+                start.lane.watches(self.first() if self.first is not None else None)
         elif self._unresolved:
             start.lane = None
         self._unresolved = []
@@ -571,6 +596,8 @@ class Learner:
             at = rows.setdefault(place, {})
             at[key] = at.get(key, 0) + 1
         foreseen = lesson.predicted
+        if not lesson.known:
+            self._weight += len(log)
         expected = lesson.look(rows, len(log))
         seq = _sequence()
         lesson.nodes, lesson.trail = seq - self.seq, self.state.trail.stretch(self.seq, seq)

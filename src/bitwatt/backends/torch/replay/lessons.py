@@ -76,8 +76,8 @@ class Lesson:
 
     @property
     def rows(self) -> Rows:
-        if self._rows is None:
-            self._rows = self.predicted[0].rows(self.predicted[1]) if self.predicted is not None else {}
+        if self._rows is None:  # worked out anew each time: there may be thousands of sizes
+            return self.predicted[0].rows(self.predicted[1]) if self.predicted is not None else {}
         return self._rows
 
     def foresee(self, family: Family, sizes: Sizes) -> None:

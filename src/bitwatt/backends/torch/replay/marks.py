@@ -8,6 +8,7 @@ so that calls which differ in sizes alone are known as such.
 from __future__ import annotations
 
 import functools
+import itertools
 import weakref
 from typing import Any
 
@@ -24,6 +25,8 @@ _inference = torch.is_inference_mode_enabled
 _PLAIN = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device})
 #: Objects of the user's are looked into so deep for tensors: a cache of keys and values holds a list of layers.
 _DEPTH, _WIDE = 4, 32
+#: States of models that are remembered.
+_MODELS = 1_000
 
 
 def flags() -> Any:
@@ -100,6 +103,7 @@ class Structures:
         self.switched = 0  # moves on when any is set to train or evaluate
         self._known: dict[int, Structure] = {}
         self._numbers: dict[Any, int] = {}
+        self._count = itertools.count()
 
     def moved(self, *_: Any) -> None:
         self.version += 1
@@ -157,7 +161,13 @@ class Structures:
             tuple([(id(p), type(p), _shape(p)) for p in parameters]),
             *map(tuple, known.flags),
         )
-        known.number = self._numbers.setdefault(what, len(self._numbers))
+        number = self._numbers.get(what)
+        if number is None:
+            if len(self._numbers) > _MODELS:  # a program that makes models as it goes
+                self._numbers.clear()
+                self._known = {key: one for key, one in self._known.items() if one.ref() is not None}
+            number = self._numbers[what] = next(self._count)
+        known.number = number
 
 
 def _shape(parameter: Any) -> Any:
