@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 
 @dataclass(eq=False, slots=True)
@@ -17,6 +18,7 @@ class Token:
     parent: Token | None = None  # the session in which it was opened
     fakes: bool = False  # an estimate: fake tensors are what it counts
     open: bool = True
+    inner: list[Any] = field(default_factory=list)  # ledgers of the sessions that opened and closed in it
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -7,7 +7,6 @@ import inspect
 import os
 import secrets
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -18,82 +17,16 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from bitwatt import backends, context, store
-from bitwatt.backends.harvest import Harvest, Watch
+from bitwatt.backends.harvest import Harvest
+from bitwatt.backends.watchers import WATCHERS
 from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
-from bitwatt.imports import when_imported
 from bitwatt.ledger import Ledger
 from bitwatt.machine import describe
 from bitwatt.pricing import totals
 from bitwatt.records import Layer, Run
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class _Watchers:
-    """Backends are started for the first session that opens and stopped by the last that closes."""
-
-    def __init__(self) -> None:
-        self.sessions = 0
-        self.watches: list[Watch] = []
-        self.listening: list[Callable[[], None]] = []
-        self.lock = threading.RLock()
-
-    def open(self) -> None:
-        with self.lock:
-            self.sessions += 1
-            for watch in self.watches:
-                watch.arrive()
-            if self.sessions == 1:
-                self.listening = [when_imported(name, self._starter(name)) for name in backends.FRAMEWORKS]
-
-    def close(self) -> None:
-        with self.lock:
-            self.sessions -= 1
-            for watch in self.watches:
-                watch.leave()
-            if self.sessions:
-                return
-            for stop in self.listening:
-                stop()
-            while self.watches:
-                self.watches.pop().stop()
-
-    def harvest(self, token: context.Token) -> list[Harvest]:
-        return [watch.collect(token) for watch in self.watches]
-
-    def forget(self) -> None:
-        """In a forked child: the parent reports, and sessions opened here are new ones."""
-        for stop in self.listening:
-            stop()
-        while self.watches:
-            watch = self.watches.pop()
-            watch.forget()
-            watch.stop()
-        self.sessions = 0
-        self.lock = threading.RLock()
-        _open.clear()
-        context.forget_all()
-
-    def _starter(self, framework: str) -> Callable[[], None]:
-        def start() -> None:
-            try:
-                watch = backends.watch(framework)
-                watch.start()
-                for _ in range(self.sessions):  # those that were open before the framework was imported
-                    watch.arrive()
-            except Exception as error:
-                warnings.warn(f"bitwatt cannot watch {framework}: {type(error).__name__}: {error}", stacklevel=2)
-            else:
-                self.watches.append(watch)
-
-        return start
-
-
-_open: dict[context.Token, Session] = {}
-_watchers = _Watchers()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_watchers.forget)
 
 
 class Session:
@@ -107,13 +40,11 @@ class Session:
         self.path: Path | None = None
         self._keep, self._root = keep, (root or store.FOLDER).absolute()  # the program may change its folder
         self._process = os.getpid()
-        self._outer = _open.get(outer.token) if (outer := context.CONTEXT.get()) else None
+        outer = context.CONTEXT.get()
         self._phases = outer.phases if outer else ()
-        self._inner: list[Ledger] = []
         self._context: AbstractContextManager[context.Context] = context.opened(name, fakes=fakes)
-        _watchers.open()
+        WATCHERS.open()
         self._token = self._context.__enter__().token
-        _open[self._token] = self
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
 
     def close(self, error: BaseException | None = None) -> None:
@@ -123,19 +54,18 @@ class Session:
         seconds = time.perf_counter() - self._clock
         harvests, notes = list[Harvest](), list[str]()
         try:
-            harvests = _watchers.harvest(self._token)
+            harvests = WATCHERS.harvest(self._token)
         except Exception as problem:  # the user's program, and his exception, come first
             notes = [f"what was counted could not be collected: {type(problem).__name__}: {problem}"]
             warnings.warn(f"bitwatt: {notes[0]}", RuntimeWarning, stacklevel=3)
         finally:
-            del _open[self._token]
             self._context.__exit__(None, None, None)
-            _watchers.close()
+            WATCHERS.close()
         self.run = self._finished(harvests, notes, seconds, error)
         # What a session inside another one counted is part of both; an estimate computed nothing.
-        if self._outer is not None and not self._token.fakes:
+        if (outer := self._token.parent) is not None and not self._token.fakes:
             ledger = self.run.ledger
-            self._outer._inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
+            outer.inner.append(ledger.within("/".join(self._phases)) if self._phases else ledger)
         if self._keep:
             try:
                 self.path = store.save(self.run, self._root, summary=summary(self.run))
@@ -145,7 +75,7 @@ class Session:
             totals(self.run, strict=True)
 
     def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, error: BaseException | None) -> Run:
-        ledger = sum(self._inner, Ledger())
+        ledger = sum(self._token.inner, Ledger())
         spans, layers = dict[str, float](), dict[str, Layer]()
         for harvest in harvests:
             ledger += harvest.ledger
