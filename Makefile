@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: setup demo test test-all lint docs bench clean
+.PHONY: setup demo test test-all lint docs bench truth clean
 
 setup: .venv/ready
 
@@ -37,6 +37,10 @@ docs: setup
 
 bench: setup
 	$(BIN)/python benchmarks/overhead.py
+
+# The estimators' part of docs/accuracy.md. MEASURE=DIR, the folder of the fpcount instrument, counts anew what is executed.
+truth: setup
+	$(BIN)/python benchmarks/accuracy/truth_page.py $(if $(MEASURE),--fpcount $(MEASURE))
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

@@ -140,7 +140,20 @@ def with_gaps(n: int, f: int, share: float = 0.1, seed: int = 0) -> tuple[np.nda
     return X, y
 
 
+def tied(n: int, f: int, classes: int = 0, dtype: str = "float64", seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of yes and no, of small whole numbers, of halves and of one value; classes, or a number to predict."""
+    random = np.random.RandomState(seed)
+    kinds = (
+        lambda: random.randint(0, 2, n), lambda: random.poisson(2.0, n), lambda: np.round(random.randn(n) * 4) / 2,
+        lambda: np.full(n, 3.0), lambda: random.randn(n) * (random.rand(n) < 0.3),
+    )  # fmt: skip
+    X = np.column_stack([kinds[j % len(kinds)]() for j in range(f)]).astype(dtype)
+    y = X @ random.randn(f) + random.randn(n)
+    return X, (np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y.astype(dtype))
+
+
 NAMESPACE: dict[str, Any] = {
+    "tied": tied,
     "sparse_classification": sparse_classification, "rounded": rounded, "with_gaps": with_gaps,
     "stored_regression": stored_regression, "outputs": outputs, "rates": rates, "curve": curve,
     "classification": classification, "regression": regression, "blobs": blobs, "nonnegative": nonnegative,

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import bitwatt
 
 PART = re.compile(r"(.*) (rows|columns)\[:(\d+)\]")
@@ -44,6 +46,7 @@ class Case:
     counted_bops: int
     missing: dict[str, int]
     estimated: int
+    paper: int | None = None
 
     @property
     def ratio(self) -> float:
@@ -85,6 +88,11 @@ def _data(text: str, space: dict[str, Any]) -> tuple[Any, Any]:
     return (X[:, : int(stop)].copy(), y) if part == "columns" else (X, y)
 
 
+def weights(row: dict[str, Any], X: Any) -> Any:
+    """Sample weights between a half and three halves, from the row's seed for them."""
+    return np.random.RandomState(row["weights"]).rand(X.shape[0]) + 0.5
+
+
 def arguments(estimator: Any, method: str, X: Any, y: Any) -> tuple[Any, ...]:
     if method == "score" and y is not None:
         return X, y
@@ -101,7 +109,8 @@ def counted(call: Any) -> tuple[Any, bitwatt.Run]:
 def cases(row: dict[str, Any]) -> Iterator[Case]:
     estimator, X, y = make(row)
     fit_args = (X,) if y is None else (X, y)
-    calls = {"fit": lambda: estimator.fit(*fit_args)}
+    more = {"sample_weight": weights(row, X)} if "weights" in row else {}
+    calls = {"fit": lambda: estimator.fit(*fit_args, **more)}
     calls |= {m: (lambda *given, m=m: getattr(estimator, m)(*given)) for m in METHODS if m in row}  # type: ignore[misc]
     for method, call in calls.items():
         given = arguments(estimator, method, X, y) if method != "fit" else ()
@@ -109,7 +118,15 @@ def cases(row: dict[str, Any]) -> Iterator[Case]:
         flops, bops = bitwatt.totals(run), bitwatt.totals(run, "bops")
         truth = row[method]
         yield Case(row["name"], method, truth["f64"] + truth["f32"], 64 * truth["f64"] + 32 * truth["f32"],
-                   flops.total, bops.total, flops.missing, flops.coverage.estimated)  # fmt: skip
+                   flops.total, bops.total, flops.missing, flops.coverage.estimated,
+                   _paper(run, row["cls"], method))  # fmt: skip
+
+
+def _paper(run: bitwatt.Run, kind: str, method: str) -> int | None:
+    """What the paper's formulas give; None where they have none for this call. What it calls besides may lack one."""
+    said = bitwatt.totals(run, "flops:paper")
+    own = f".{kind.rpartition('.')[2]}.{method}"
+    return said.total if said.total and not any(name.endswith(own) for name in said.missing) else None
 
 
 def summary(found: list[Case]) -> str:

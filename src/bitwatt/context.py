@@ -31,6 +31,8 @@ class Token:
     #: What processes started inside need to keep runs of their own beside this one's.
     offer: dict[str, str] | None = None
 
+    inner: list[Any] = field(default_factory=list)  # ledgers of the sessions that opened and closed in it
+
     def within(self, phases: tuple[str, ...]) -> Context:
         """The context of this session and these phases: the same one each time, so that equal places are one place."""
         context = self.contexts.get(phases)

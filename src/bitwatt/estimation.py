@@ -1,16 +1,25 @@
-"""estimate(): the same counting on fake tensors, so nothing is computed and no memory is taken."""
+"""estimate(): the count before anything is computed, on fake tensors for torch, from shapes for estimators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from bitwatt.errors import BitwattError
 from bitwatt.records import Run
 
 
-def estimate(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Run:
+def estimate(fn: Callable[..., Any] | Any, /, *args: Any, **kwargs: Any) -> Run:
     """Count what `fn(*args, **kwargs)` would run. Tensors, modules and optimizers among the arguments are replaced by
-    fakes; build large models inside `fn`, where they take no memory either. The run is returned, not kept."""
+    fakes; build large models inside `fn`, where they take no memory either. The run is returned, not kept.
+
+    An estimator of scikit-learn, XGBoost, LightGBM or CatBoost is not fitted: `estimate(estimator, X, y)` takes shapes,
+    or arrays for their shapes, and states in the run's notes what it had to assume. See `estimate_estimator`."""
+    if hasattr(fn, "get_params") and hasattr(fn, "fit"):
+        return estimate_estimator(fn, *args, **kwargs)
     from bitwatt.backends.torch.fake import run_on_fakes
     from bitwatt.session import measure
 
@@ -20,3 +29,52 @@ def estimate(fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Run:
         call()
     run: Run = session.run
     return run
+
+
+def estimate_estimator(
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    methods: Any = ("fit",),
+    classes: int | None = None,
+    dtype: str | None = None,
+    nnz: int | None = None,
+    density: float | None = None,
+    assume: Mapping[str, Any] | None = None,
+) -> Run:
+    """What an estimator's methods would compute on data of this shape.
+
+    `X` and `y` are shapes, arrays (whose values are not read, but for the number of classes in `y`) or TensorSpecs.
+    `methods` are names, or pairs of a name and the shape that it is called with. `nnz` or `density` make `X` sparse.
+    `assume` replaces assumptions by name, for one class or step as `"LogisticRegression.n_iter"`.
+    """
+    from bitwatt.backends.sklearn.apriori import load
+    from bitwatt.backends.sklearn.apriori.call import Walk
+    from bitwatt.backends.sklearn.apriori.given import data_of, labels_in, methods_of, target_of
+    from bitwatt.machine import describe
+
+    if isinstance(estimator, type):
+        raise BitwattError(f"{estimator.__name__} is a class; pass an estimator: {estimator.__name__}(...)")
+    load()
+    started, clock = datetime.now(UTC), time.perf_counter()
+    data = data_of(X, dtype, nnz, density)
+    walk = Walk(classes=classes or labels_in(estimator, y), given=dict(assume or {}))
+    target = target_of(estimator, y, data)
+    for method, other in methods_of(methods, dtype, density):
+        walk.call(estimator, method, other or data, target if other is None else target_of(estimator, None, other))
+    if unused := [key for key in walk.given if key not in walk.asked]:
+        asked = ", ".join(sorted(walk.asked)) or "nothing"
+        raise BitwattError(f"assume: nobody asked for {', '.join(map(repr, unused))}; asked for was {asked}")
+    name = type(estimator).__name__
+    return Run(
+        id=f"{started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}",
+        name=name,
+        started=started.isoformat(timespec="milliseconds"),
+        seconds=time.perf_counter() - clock,
+        ledger=walk.ledger,
+        machine=describe(),
+        layers=walk.layers,
+        command=f"estimate({name})",
+        notes=tuple(walk.notes),
+    )

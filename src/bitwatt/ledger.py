@@ -64,7 +64,12 @@ class Ledger:
     __hash__ = object.__hash__  # by identity: it can be a cache key, never a dict key by content
 
     def __add__(self, other: Ledger) -> Ledger:
-        return Ledger([*self, *other])
+        total = Ledger()
+        total._calls = (self if self._calls else other)._calls.copy()  # hashing ops takes long: a copy hashes none
+        if self._calls:
+            for key, times in other._calls.items():
+                total._calls[key] = total._calls.get(key, 0) + times
+        return total
 
     def __mul__(self, times: int) -> Ledger:
         return Ledger(replace(row, calls=row.calls * times) for row in self)

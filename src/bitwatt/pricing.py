@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any, NamedTuple
@@ -297,8 +297,11 @@ def _work(op: Op) -> tuple[Rule | None, Work | None, str]:
         return None, None, "no rule"
     if op.overload == "unrecorded":
         return rule, None, f"it could not be recorded: {dict(op.args).get('unrecorded')}"
+    if op.overload == "unassumed":
+        return rule, None, f"it could not be estimated: {dict(op.args).get('unassumed')}"
     try:
-        return rule, work_of(rule, op), ""
+        work = work_of(rule, op)
+        return rule, replace(work, estimated=True) if op.overload == "assumed" else work, ""
     except Exception as error:  # a faulty rule must not cost the user the run: the op is missing, and says why
         return rule, None, f"its rule failed: {type(error).__name__}: {error}"
 

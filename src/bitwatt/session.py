@@ -7,7 +7,6 @@ import inspect
 import os
 import secrets
 import sys
-import threading
 import time
 import warnings
 from collections import Counter
@@ -20,11 +19,11 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from bitwatt import backends, context, journal, store
-from bitwatt.backends.harvest import Harvest, Watch
+from bitwatt.backends.harvest import Harvest
+from bitwatt.backends.watchers import WATCHERS
 from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
 from bitwatt.folding import LIMIT, Folder, note
-from bitwatt.imports import when_imported
 from bitwatt.ledger import Ledger
 from bitwatt.machine import describe
 from bitwatt.pricing import totals
@@ -41,75 +40,7 @@ EXACTNESS = ("auto", "always", "sample")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class _Watchers:
-    """Backends are started for the first session that opens and stopped by the last that closes."""
-
-    def __init__(self) -> None:
-        self.sessions = 0
-        self.watches: list[Watch] = []
-        self.listening: list[Callable[[], None]] = []
-        self.lock = threading.RLock()
-
-    def open(self) -> None:
-        with self.lock:
-            self.sessions += 1
-            for watch in self.watches:
-                watch.arrive()
-            if self.sessions == 1:
-                self.listening = [when_imported(name, self._starter(name)) for name in backends.FRAMEWORKS]
-
-    def close(self) -> None:
-        with self.lock:
-            self.sessions -= 1
-            for watch in self.watches:
-                watch.leave()
-            if self.sessions:
-                return
-            for stop in self.listening:
-                stop()
-            while self.watches:
-                self.watches.pop().stop()
-
-    def harvest(self, token: context.Token) -> list[Harvest]:
-        return [watch.collect(token) for watch in self.watches]
-
-    def snapshot(self, token: context.Token) -> list[Harvest]:
-        """The same without taking it, from those backends that can tell while others count."""
-        return [watch.snapshot(token) for watch in self.watches if hasattr(watch, "snapshot")]
-
-    def forget(self) -> None:
-        """In a forked child: the parent reports, and sessions opened here are new ones."""
-        for stop in self.listening:
-            stop()
-        while self.watches:
-            watch = self.watches.pop()
-            watch.forget()
-            watch.stop()
-        self.sessions = 0
-        self.lock = threading.RLock()
-        _open.clear()
-        context.forget_all()
-
-    def _starter(self, framework: str) -> Callable[[], None]:
-        def start() -> None:
-            try:
-                watch = backends.watch(framework)
-                watch.start()
-                for _ in range(self.sessions):  # those that were open before the framework was imported
-                    watch.arrive()
-            except Exception as error:
-                warnings.warn(f"bitwatt cannot watch {framework}: {type(error).__name__}: {error}", stacklevel=2)
-            else:
-                self.watches.append(watch)
-
-        return start
-
-
-_open: dict[context.Token, Session] = {}
 _names: Counter[str] = Counter()  # sessions of each name so far
-_watchers = _Watchers()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_watchers.forget)
 
 
 class Session:
@@ -127,15 +58,13 @@ class Session:
         self._process = os.getpid()
         self._nth = _names[name]
         _names[name] += 1
-        self._outer = _open.get(outer.token) if (outer := context.CONTEXT.get()) else None
+        outer = context.CONTEXT.get()
         self._phases = outer.phases if outer else ()
-        self._inner = Ledger()
         self._context: AbstractContextManager[context.Context] = context.opened(
             name, fakes=fakes, folder=Folder, exactness="always" if fakes else exactness
         )
-        _watchers.open()
+        WATCHERS.open()
         self._token = self._context.__enter__().token
-        _open[self._token] = self
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
         self.id = f"{self._started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         if keep and not fakes:
@@ -155,34 +84,25 @@ class Session:
         seconds = time.perf_counter() - self._clock
         harvests, notes = list[Harvest](), list[str]()
         try:
-            harvests = _watchers.harvest(self._token)
+            harvests = WATCHERS.harvest(self._token)
         except Exception as problem:  # the user's program, and his exception, come first
             notes = [f"what was counted could not be collected: {type(problem).__name__}: {problem}"]
             warnings.warn(f"bitwatt: {notes[0]}", RuntimeWarning, stacklevel=4)
         finally:
-            del _open[self._token]
             self._context.__exit__(None, None, None)
-            _watchers.close()
+            WATCHERS.close()
         self.run = self._finished(harvests, notes, seconds, _status(error))
         # What a session inside another one counted is part of both; an estimate computed nothing.
-        if self._outer is not None and not self._token.fakes:
-            self._outer._take(self.run, self._phases)
+        if (outer := self._token.parent) is not None and not self._token.fakes:
+            _give(outer, self.run, self._phases)
         if self._keep:
             try:
                 self.path = store.save(self.run, self._root, summary=_summary(self.run))
             except (OSError, BitwattError) as problem:
                 warnings.warn(f"bitwatt could not keep the run: {problem}", stacklevel=4)
 
-    def _take(self, run: Run, phases: tuple[str, ...]) -> None:
-        """A session inside this one has ended. There may be very many."""
-        ledger = run.ledger.within("/".join(phases)) if phases else run.ledger
-        for row in ledger:
-            self._inner.add(row.phase, row.scope, row.op, row.calls)
-        if len(self._inner) > LIMIT:
-            self._inner = Folder(run.layers).ledger(self._inner)
-
     def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, status: str) -> Run:
-        ledger = self._inner
+        ledger = sum(self._token.inner, Ledger())
         spans, layers, contents = dict[str, float](), dict[str, Layer](), dict[Op, int]()
         rank = from_environment()
         for harvest in harvests:
@@ -223,11 +143,11 @@ class Session:
     @property
     def is_rank(self) -> bool:
         """Whether this process is known by now to be one of several."""
-        return from_environment() is not None or any(getattr(watch, "rank", None) for watch in list(_watchers.watches))
+        return from_environment() is not None or any(getattr(watch, "rank", None) for watch in list(WATCHERS.watches.values()))
 
     def so_far(self, status: str) -> Run | None:
         """What was counted until now, while the program goes on; None where no backend can tell."""
-        seconds, harvests = time.perf_counter() - self._clock, _watchers.snapshot(self._token)
+        seconds, harvests = time.perf_counter() - self._clock, WATCHERS.snapshot(self._token)
         run = self._finished(harvests, [], seconds, status) if harvests else None
         self._machine = run.machine if run is not None else None  # once is enough while it runs
         return run
@@ -245,6 +165,12 @@ class Session:
 
 def _summary(run: Run) -> dict[str, Any]:
     return summary(run) if run.rank is None else summary(run) | {"ranks": shares(run)}
+
+
+def _give(outer: context.Token, run: Run, phases: tuple[str, ...]) -> None:
+    """A session inside another has ended. There may be very many."""
+    ledger = sum(outer.inner, Ledger()) + (run.ledger.within("/".join(phases)) if phases else run.ledger)
+    outer.inner[:] = [Folder(run.layers).ledger(ledger) if len(ledger) > LIMIT else ledger]
 
 
 def _status(error: BaseException | None) -> str:

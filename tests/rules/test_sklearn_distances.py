@@ -16,6 +16,7 @@ from bitwatt.formulas import clusters, distances, smo
 from bitwatt.formulas.fft import pocket_fft
 from bitwatt.formulas.vector import DOUBLE, SINGLE
 from bitwatt.records import Work
+from bitwatt.rules.sklearn import svm_linear
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks" / "accuracy"))
@@ -162,9 +163,23 @@ def test_powers_by_squaring() -> None:
 
 
 def test_shrinking_only_after_a_while() -> None:
-    assert smo.active(500, 500, 10, shrinking=True, regression=False) == 500 * 500
-    assert smo.active(500, 5000, 10, shrinking=True, regression=False) < 0.5 * 500 * 5000
-    assert smo.active(500, 5000, 10, shrinking=False, regression=False) == 500 * 5000
+    assert smo.active(smo.Problem(500, 500, 20, 10)) == 500 * 500
+    assert smo.active(smo.Problem(500, 5000, 20, 10)) < 0.5 * 500 * 5000
+    assert smo.active(smo.Problem(500, 5000, 20, 10, shrinking=False)) == 500 * 5000
+
+
+def test_a_cache_that_is_too_small_computes_rows_again() -> None:
+    problem = smo.Problem(2000, 4000, 900, 300)
+    assert smo.rows_cached(2000, 200) > 2000  # 200 MB hold 26,000 rows of 8 kB
+    assert smo.rows_cached(2000, 1) == pytest.approx(123, abs=1)  # (2²⁰ / 4 - 16,000) / 2000
+    assert total(smo.solved(problem, 50, 123)) > 1.5 * total(smo.solved(problem, 50))
+    assert total(smo.solved(problem, 50, 26_000)) == total(smo.solved(problem, 50))
+
+
+def test_dual_variables_go_from_bound_to_bound_before_they_settle() -> None:
+    settled = svm_linear.dual_descent(400, 10, 4000, 1000, "hinge", 1.0, 1.0)
+    wandering = svm_linear.dual_descent(400, 10, 4000, 1000, "hinge", 1.0, 1000.0)
+    assert total(wandering) > 5 * total(settled)
 
 
 def test_kernels_keep_the_precision_of_their_data() -> None:

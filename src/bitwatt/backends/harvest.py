@@ -41,6 +41,8 @@ class Folder(Protocol):
 class Watch(Protocol):
     """A framework being watched, from the first session that opens to the last that closes."""
 
+    notes: dict[str, None]
+
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def arrive(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 #: Operations of scikit-learn's losses on one sample: gradient, gradient and hessian, and the mean of the loss over
@@ -77,17 +78,25 @@ class Binned:
     passed: float
 
 
-def xgboost_histograms(found: Binned, rows: float, features: float, bins: float, limited: bool) -> tuple[float, float]:
+def xgboost_histograms(
+    found: Binned, rows: float, features: float, bins: float, limited: bool, targets: int = 1
+) -> tuple[float, float]:
     """(float64, float32) operations of XGBoost's `hist`.
 
     A sample adds gradient and hessian for each feature, a subtraction two sums for each bin. The walk goes through all
     bins with two sums; a bin with enough hessian on both sides subtracts them from the totals (2) and takes, for each
     side, the gradient beyond alpha (twice), hessian plus lambda, the weight, a square and a division (6); gains are
-    added and compared in float32 (4). With a limit of steps (`max_delta_step`) gains follow from weights in float32.
+    added and compared in float32 (4).
+
+    Where weights are limited (`max_delta_step`, monotone constraints) the weight of each side comes first (3 each), and
+    the gain -(2gw + (h + lambda)w^2) follows in float32: 6 each, and 2 to compare them. Trees of several `targets` do
+    all of that in float64, for each of them.
     """
     double = 2 * features * (rows * found.built + bins * found.subtracted) + 2 * bins * features * found.searched
     judged = bins * found.judged
-    return double + judged * (6 if limited else 14), judged * (10 if limited else 4)
+    if targets > 1:
+        return (double + 20 * judged) * targets, 0.0
+    return double + judged * (8 if limited else 14), judged * (14 if limited else 4)
 
 
 def xgboost_exact(found: Binned, rows: float, features: float) -> tuple[float, float]:
@@ -98,21 +107,58 @@ def xgboost_exact(found: Binned, rows: float, features: float) -> tuple[float, f
     return 16 * positions, 6 * positions
 
 
-def lightgbm_histograms(found: Binned, rows: float, features: float, bins: float) -> float:
+def lightgbm_histograms(found: Binned, rows: float, features: float, bins: float, integers: bool = False) -> float:
     """Float64 operations of LightGBM: a sample adds two sums for each feature; for each bin of a split node three
     passes of two sums (merging, fixing the most frequent bin, subtracting). The walk adds two sums and rounds a count
-    (2); a judged bin subtracts them from the totals (2) and takes two gains of 3 and their sum."""
+    (2); a judged bin subtracts them from the totals (2) and takes two gains of 3 and their sum. Histograms of gradients
+    that were rounded to integers cost nothing here, but two products for each bin that is walked through."""
+    if integers:
+        return bins * (6 * found.walked + 9 * found.judged)
     double = 2 * features * rows * found.built + 6 * features * bins * found.subtracted
     return double + bins * (4 * found.walked + 9 * found.judged)
 
 
-def catboost_trees(trees: int, depth: int, features: float, borders: float, rows: float, groups: int) -> float:
-    """Float64 operations of CatBoost's symmetric trees: a level of 2^d leaves scores every border of every feature with
-    31.5 operations a leaf (the cosine score of both sides), 140 more for each border and tree, 250 once; a sample adds
-    to its bins on every level. The numbers are measured."""
-    candidates = features * borders
-    return (
-        trees * candidates * (31.5 * 2.0**depth * groups + 140)
-        + 250 * candidates
-        + 1.2 * trees * rows * features * depth
-    )
+#: CatBoost, for one border of one feature in one leaf of a level: four sums of it (gradients, weights, and both without
+#: weights) into the total, into one side and off the other (12); the score of both sides (14): hessian plus
+#: regularisation, mean, mean times gradients, its square times weights, and their sums; and a bin that is merged or
+#: taken off its parent's, as one of two leaves is (4). The score L2 goes without squares and half of the sums.
+_LEAF = {"Cosine": 30, "L2": 22}
+#: For one border of one feature on a level: its score from two sums (a root, a division), and a normal deviate that is
+#: always drawn for it (a logarithm, a root, 1.3 draws of two numbers).
+_BORDER = 43
+
+
+def catboost_segments(rows: float) -> int:
+    """Ordered boosting learns on prefixes of a permutation that double in length, from a 50th of the samples, at most
+    100; from a single one where there are up to 500."""
+    first = min(100.0, rows // 50) if rows > 500 else 1.0
+    return max(math.ceil(math.log2(max(rows, 2) / max(first, 1))), 1)
+
+
+def catboost_levels(depth: float, candidates: float, groups: float, segments: float, score: str = "Cosine") -> float:
+    """Float64 operations of one symmetric tree: a level scores every border (`candidates`, over all features) in each
+    of its leaves, which double from level to level, for each group of outputs and segment of the samples."""
+    leaves = 2.0**depth - 1.0
+    return float(candidates * (_LEAF.get(score, 30) * leaves * groups * segments + _BORDER * depth))
+
+
+def catboost_nodes(nodes: float, candidates: float, groups: float, segments: float, score: str = "Cosine") -> float:
+    """Float64 operations of trees that are not symmetric: each node is scored by itself."""
+    return candidates * nodes * (_LEAF.get(score, 30) * groups * segments + _BORDER)
+
+
+def catboost_samples(
+    rows: float, features: float, depth: float, groups: float, steps: float, ordered: bool, exponential: bool
+) -> float:
+    """Float64 operations of the samples in one tree: two sums for each feature at the root, and on each other level for
+    the smaller half of them; each of the `steps` that the values of leaves take, 10 for gradient, hessian, sums and the
+    new approximation. Ordered boosting keeps three permutations, whose prefixes are twice the samples together: six
+    times a gradient, of 10 operations or, with an exponential, 20."""
+    kept = 6 * (20 if exponential else 10) if ordered else 0
+    return groups * rows * (features * (depth + 1) + 10 * steps + kept)
+
+
+def catboost_borders(rows: float, features: float, borders: float) -> float:
+    """Float64 operations of choosing borders: each splits a bin whose halves are weighed by four logarithms and what is
+    between them (180); counting distinct values takes 20 a sample."""
+    return features * (180 * borders + 20 * rows)

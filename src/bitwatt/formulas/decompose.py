@@ -8,7 +8,7 @@ from typing import Any
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.arrays import sparse_dense
 from bitwatt.formulas.lapack import gemv, qr, svd
-from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic, gemm
+from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic, gemm, multiplied
 from bitwatt.records import TensorSpec, Work
 
 Probes = tuple[tuple[Any, ...], ...]
@@ -32,7 +32,7 @@ def of_bits(bits: int) -> Precision:
 def product(m: int, k: int, n: int, precision: Precision, stored: int = -1) -> Work:
     """A dense product, or one with a sparse factor of so many stored elements."""
     if stored < 0:
-        return gemm(m, k, n, precision)
+        return multiplied(m, k, n, precision)
     return sparse_dense(TensorSpec((m, k), precision.name, stored), n, precision)
 
 

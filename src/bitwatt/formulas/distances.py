@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.lapack import gemv, syrk
-from bitwatt.formulas.vector import DOUBLE, EXP, SINGLE, TANH, arithmetic, function, gemm
+from bitwatt.formulas.vector import DOUBLE, EXP, SINGLE, TANH, arithmetic, function, gemm, multiplied
 from bitwatt.records import Work
 
 #: One power by the C library; raising zero costs nothing. numpy's own runs on whole registers: 61.
@@ -44,7 +44,7 @@ def product(m: int, k: int, n: int, precision: Precision, *, same: bool = False)
     """X·Yᵀ; with itself OpenBLAS computes half."""
     if n == 1 or m == 1:
         return gemv(max(m, n), k, precision)
-    return syrk(m, k, precision) if same else gemm(m, k, n, precision)
+    return syrk(m, k, precision) if same else multiplied(m, k, n, precision)
 
 
 def sparse_product(stored: int, n: int, precision: Precision) -> Work:
@@ -138,16 +138,17 @@ def _spread(total: float, levels: int) -> list[float]:
     return visited
 
 
-def tree_built(kind: str, metric: str, n: int, f: int, nodes: int) -> Work:
+def tree_built(kind: str, metric: str, n: int, f: int, nodes: int, weighted: bool = False) -> Work:
     """Every level looks at all points. kd-tree: the spread of each feature (f) where it splits, and the radius of each
-    node, f powers (half of the box, squared) and a root. Ball tree: the centre (f additions a point), the distance of
-    each point to it, and the spread."""
+    node, f powers (half of the box, squared) and a root. Ball tree: the centre (f additions a point, f products and a
+    sum more where it has a weight), the distance of each point to it, and the spread."""
     levels = levels_of(nodes)
     inner = nodes // 2
     if kind == "KDTree":
         return arithmetic(nodes * (f * (3 + box_power(metric)) + box_power(metric)) + inner * f, DOUBLE)
     points = n * levels
-    return arithmetic(points * (f + per_pair(metric, f)) + nodes * (f + 1) + inner * f, DOUBLE)
+    centre = 2 * f + 1 if weighted else f
+    return arithmetic(points * (centre + per_pair(metric, f)) + nodes * (f + 1) + inner * f, DOUBLE)
 
 
 def tree_query(
@@ -211,12 +212,14 @@ _LOG_KERNEL = {"gaussian": 4, "exponential": 1, "tophat": 0, "epanechnikov": 4 +
 _WITHIN = 1 / 8
 
 
-def tree_density(kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, kernel: str) -> Work:
-    """For each point a distance, the logarithm of the kernel, and log(exp a + exp b); for each node the nearest and
-    farthest point, their kernels, and seven such sums and differences to keep the bounds. Kernels that end at the
-    bandwidth do this only within it."""
+def tree_density(
+    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, kernel: str, weighted: bool = False
+) -> Work:
+    """For each point a distance, the logarithm of the kernel (and of its weight), and log(exp a + exp b); for each
+    node the nearest and farthest point, their kernels, and seven such sums and differences to keep the bounds.
+    Kernels that end at the bandwidth do this only within it."""
     within = 1.0 if kernel in ("gaussian", "exponential") else _WITHIN
-    each = per_pair(metric, f) + 1 + within * (_LOG_KERNEL.get(kernel, 4) + _LOG_ADD)
+    each = per_pair(metric, f) + 1 + within * (_LOG_KERNEL.get(kernel, 4) + _LOG_ADD + (_LOG + 1) * weighted)
     looked = _nodes_looked_at(nodes, computed / max(n * queries, 1))
     bounds = within * sum(looked) * (2 * _LOG_KERNEL.get(kernel, 4) + 2 * _LOG + 7 * _LOG_ADD)
     boxes = _boxes(looked, n, f) if kind == "KDTree" else arithmetic(3 * sum(looked), DOUBLE)

@@ -175,9 +175,14 @@ def eigh_generalised(n: int, precision: Precision) -> Work:
     return arithmetic(7.7 * n**3 + _divided(n, precision, 5.7, 33, 0.4, 57), precision)
 
 
-def pseudo_inverse_symmetric(n: int, precision: Precision) -> Work:
-    """scipy.linalg.pinvh: syev by QR iteration (about 9n³) and a product (2n³)."""
-    return arithmetic(12.1 * n**3 + 31 * n**2 if n <= _BLOCK else 11.2 * n**3 + 103 * n**2, precision)
+def pseudo_inverse_symmetric(n: int, precision: Precision, rank: int = -1, *, shrunk: bool = False) -> Work:
+    """scipy.linalg.pinvh: syev by QR iteration (about 9n³, of which 5n³ are rotations) and a product (2n³). Of a matrix
+    without full rank only vectors of values that are not zero are multiplied; where all the other values are the same,
+    since something was added to the diagonal, they are found at once, without rotations."""
+    work = 12.1 * n**3 + 31 * n**2 if n <= _BLOCK else 11.2 * n**3 + 103 * n**2
+    if 0 <= rank < n:
+        work -= 5 * n**3 if shrunk else 2 * n**2 * (n - rank) + n**3
+    return arithmetic(work, precision)
 
 
 def pseudo_inverse(m: int, n: int, precision: Precision) -> Work:

@@ -95,6 +95,8 @@ def product(m: int, k: int, n: int, precision: Precision) -> Work:
         return Work()
     if n == 1:
         return gemv(m, k, precision)
+    if k == 1:  # without BLAS: nothing but the product, added to zero
+        return arithmetic(2 * m * n, precision)
     both = precision.bits == 32 or (n % 4 and m * k * n <= 1_000_000)
     rest = 2 * m * n if both else m * n
     return Work(products=((Product(1, m, n, k, precision, precision), 1),)) + arithmetic(rest, precision)

@@ -11,9 +11,9 @@ from bitwatt.formulas.vector import DOUBLE, EXP, TANH, arithmetic, function, gem
 from bitwatt.records import Product, Work
 
 
-def activation(kind: str, n: float, precision: Precision) -> Work:
+def activation(kind: str, n: float, precision: Precision, width: int = 0) -> Work:
     """relu and identity only compare or copy; tanh, logistic and exp are their functions; softmax subtracts, takes
-    exponentials, adds them up and divides."""
+    exponentials (that of the largest of each `width`, exp(0), is known in double), adds them up and divides."""
     if kind == "tanh":
         return function(TANH, n, precision)
     if kind == "logistic":
@@ -21,7 +21,8 @@ def activation(kind: str, n: float, precision: Precision) -> Work:
     if kind == "exp":
         return function(EXP, n, precision)
     if kind == "softmax":
-        return function(EXP, n, precision) + arithmetic(3 * n, precision)
+        known = n / width if width and precision.bits == 64 else 0
+        return function(EXP, n - known, precision) + arithmetic(3 * n, precision)
     return Work.of(precision, compare=round(n) if kind == "relu" else 0)
 
 
@@ -41,7 +42,7 @@ def forward(
     for i, (fan_in, fan_out) in enumerate(pairwise(units)):
         work += dense(rows, fan_in, fan_out, precision, stored if i == 0 else None)
         work += Work.of(precision, add=rows * fan_out)
-        work += activation(output if i == last else hidden, rows * fan_out, precision)
+        work += activation(output if i == last else hidden, rows * fan_out, precision, fan_out)
     return work
 
 

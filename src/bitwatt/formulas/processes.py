@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bitwatt.formulas.distances import POWERS
 from bitwatt.formulas.lapack import syrk
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, gemm
@@ -30,7 +32,8 @@ def kernel(name: str, n: int, m: int, f: int, derivatives: int, smoothness: floa
         own = {0.5: _EXP, 1.5: 3 + _EXP, 2.5: 6 + _EXP}.get(smoothness, _BESSEL)
         further = {0.5: 2, 1.5: 5 + _EXP, 2.5: 7 + _EXP}.get(smoothness, _BESSEL * derivatives)  # by differences
         slopes = pairs * (3 * f * several + 1 + derivatives * 2 + further) if derivatives else 0
-        return arithmetic(scaled + half * own + slopes, DOUBLE)
+        work = arithmetic(scaled + half * own + slopes, DOUBLE)
+        return replace(work, estimated=smoothness not in (0.5, 1.5, 2.5))  # what a Bessel function takes varies
     if name == "RationalQuadratic":
         power = 1 if smoothness == 1.0 else _POWER  # numpy knows the reciprocal
         return arithmetic(pairs * (2 + power + (7 + _LOG if derivatives else 0)), DOUBLE)

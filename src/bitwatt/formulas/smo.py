@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
 from bitwatt.records import Work
@@ -45,50 +46,133 @@ def predicted_kernel(kernel: str, f: int, degree: int, stored: float, shared: fl
     return (dot(f) if shared < 0 else 2 * shared) + of_dot(kernel, degree)
 
 
-def active(variables: int, iterations: int, free: int, *, shrinking: bool, regression: bool) -> float:
-    """Visits of variables in all iterations. Shrinking looks every min(variables, 1000) iterations for those that will
-    stay at their bounds. Classification: three fifths are left after the first time, less after each further one, down
-    to an eighth. Regression has two variables for each row, of which one is at zero for certain: those that are free in
-    the end are left."""
-    if not shrinking:
+@dataclass(frozen=True)
+class Problem:
+    """One machine as it was solved: rows, iterations, support vectors, those of them at their bound."""
+
+    rows: int
+    iterations: int
+    used: int
+    at_bound: int
+    kind: str = "c_svc"
+    nu: float = 0.5
+    shrinking: bool = True
+
+    @property
+    def regression(self) -> bool:
+        return self.kind.endswith("svr")
+
+    @property
+    def variables(self) -> int:
+        """Machines for regression have two for each row, of which one is zero."""
+        return 2 * self.rows if self.regression else self.rows
+
+    @property
+    def free(self) -> float:
+        """Share of the variables that are between their bounds in the end."""
+        return (self.used - self.at_bound) / max(self.variables, 1)
+
+    @property
+    def begun(self) -> float:
+        """Rows of which a nu-machine starts with a part, so that their sum is right."""
+        share = {"nu_svc": self.nu, "one_class": self.nu, "nu_svr": self.nu / 2}.get(self.kind, 0.0)
+        return share * self.rows
+
+    @property
+    def period(self) -> int:
+        """Iterations after which shrinking looks for variables that will stay at their bounds."""
+        return min(self.variables, 1000)
+
+
+#: The part of all iterations in which shrinking finds out about most variables: an exponential's time.
+_SETTLED = 0.12
+
+
+def active(problem: Problem) -> float:
+    """Visits of variables in all iterations. Until shrinking first looks it is all of them. From then on those that are
+    free in the end, and of the others ever fewer: what can still move is known the better, the nearer the end is."""
+    variables, iterations, free = problem.variables, problem.iterations, problem.free
+    if not problem.shrinking:
         return float(variables * iterations)
-    period, total, left, number = min(variables, 1000), 0.0, iterations, 0
-    floor = max(1.3 * free / max(variables, 1), 0.02) if regression else 0.13
-    while left > 0:
-        share = floor if regression and number else 1 / (1 + 0.67 * number)
-        if share <= floor:
-            return (total + left * floor) * variables
-        steps = min(period, left)
-        total, left, number = total + steps * share, left - steps, number + 1
-    return total * variables
+    first = min(problem.period, iterations)
+    later = iterations - first
+    if not later:
+        return float(variables * first)
+    fewer = math.exp(-first / iterations / _SETTLED)  # from one look to the next: a geometric series
+    others = first * fewer * (1 - math.pow(fewer, later / first)) / (1 - fewer)
+    return variables * (first + free * later + (1 - free) * others)
 
 
-#: Operations on each active row and iteration: the gradient (4), and choosing the pair, for those not at their bound.
-_STEP = 6.5
-#: Rows of the kernel that were needed for variables that went back to zero, as a share of the support vectors.
-_TOUCHED = 1.05
+def chosen(problem: Problem, visits: float) -> tuple[float, float]:
+    """Variables that may go down, whose gradient is compared, and those of them that may be the pair. May go down: all
+    that are free, half of those at a bound (which is up for one class and down for the other). May be the pair: before
+    shrinking three quarters of what is free in the end, for free ones come to be in time, and some of the others, the
+    more the more support vectors there are; afterwards all that are free, half of the others."""
+    iterations, free = problem.iterations, problem.free
+    before = float(problem.variables * (min(problem.period, iterations) if problem.shrinking else iterations))
+    later = max(visits - before, 0.0)
+    still = min(free * problem.variables * iterations - free * before, later)
+    some = 0.1 + 0.18 * problem.used / max(problem.rows, 1)
+    pairs = before * (0.77 * free + some * (1 - free)) + still + 0.47 * (later - still)
+    loose = min(free * before + still, visits)
+    down = problem.at_bound / max(problem.rows - (problem.used - problem.at_bound), 1)
+    low = loose + (visits - loose) * (down if problem.kind == "one_class" else 0.5)
+    return low, min(pairs, low)
 
 
-def solved(
-    rows: int, iterations: int, used: int, at_bound: int, each: float, *, kind: str, nu: float, shrinking: bool
-) -> Work:
-    """One problem. A row of the kernel's matrix for every variable that was ever moved: support vectors and a few that
-    went back, and those that nu-machines start from. Moving to or from the bound changes a sum over all rows. Machines
-    for regression have two variables for each row, and copy each row of the kernel with its signs in single precision
-    whenever they ask for it."""
-    regression = kind.endswith("svr")
-    variables = 2 * rows if regression else rows
-    begun = {"nu_svc": nu * rows, "one_class": nu * rows, "nu_svr": nu * rows / 2}.get(kind, 0.0)
-    touched = min(begun + used * _TOUCHED * (1 - begun / max(rows, 1)), rows)
-    visits = active(variables, iterations, used - at_bound, shrinking=shrinking, regression=regression)
-    signed = each + (kind in ("c_svc", "nu_svc"))
-    diagonal = rows * (each + 1)
-    started = 4 * variables * begun * (2 if regression else 1)
-    work = arithmetic(touched * rows * signed + diagonal + _STEP * visits + 2 * variables * at_bound + started, DOUBLE)
-    single = iterations + (0.25 * visits if kind.startswith("nu") else 0)
-    if regression:
-        single += 2 * (3 + kind.startswith("nu")) * visits + 2 * variables * (at_bound + begun * 2)
-    return replace(work + arithmetic(single, SINGLE), estimated=True)
+def touched(problem: Problem) -> float:
+    """Rows of the kernel's matrix that were needed: of variables that are not zero in the end or were not at first, and
+    of those that moved in between, the more of them the longer it took."""
+    rows = problem.rows
+    ends = problem.begun + problem.used * (1 - problem.begun / max(rows, 1))
+    if problem.begun:  # a step brings in one new row at most
+        ends = min(ends, problem.begun + problem.iterations)
+    between = 1 - math.pow(1 + problem.iterations / (10 * max(problem.variables, 1)), -0.4)
+    there_and_back = 0.0 if problem.begun else 0.1 * problem.used * (1 - problem.used / max(rows, 1))
+    return min(ends + (rows - ends) * between + there_and_back, float(rows))
+
+
+def _unshrunk(problem: Problem) -> tuple[float, float]:
+    """The gradient of what was shrunk is made anew when the end is near and at the end: a product for each free
+    variable with each that was shrunk; and rows of the kernel that this takes."""
+    if not problem.shrinking or problem.iterations <= problem.period:
+        return 0.0, 0.0
+    times = 2 if problem.iterations > 2 * problem.period else 1
+    products = problem.free * (1 - problem.free) * problem.variables**2
+    rows = problem.used + (problem.rows - problem.used) * problem.free
+    return times * products, rows if problem.free > 0.5 and not problem.regression else 0.0
+
+
+def rows_cached(rows: int, megabytes: float) -> float:
+    """Rows of single precision numbers that the cache has room for, beside 32 bytes for each row; at least two."""
+    room = megabytes * 2**20 / 4 - 8 * rows
+    return max(room / max(rows, 1), 2.0)
+
+
+def solved(problem: Problem, each: float, cached: float = math.inf) -> Work:
+    """One machine. A row of the kernel's matrix for every variable that was ever moved, and again where the cache has
+    room for fewer (`cached`). An iteration: the gradient of the active variables (4), a difference for those that may
+    go down, and six for those that may be the pair. Moving to or from the bound changes a sum over all rows. Regression
+    copies each row of the kernel with its signs in single precision whenever it asks for one."""
+    rows, variables, iterations = problem.rows, problem.variables, problem.iterations
+    visits = active(problem)
+    low, pairs = chosen(problem, visits)
+    products, needed = _unshrunk(problem)
+    kept = max(touched(problem), needed)
+    lost = 2 * iterations * max(1 - cached / max(kept, 1.0), 0.0)
+    signed = each + (problem.kind in ("c_svc", "nu_svc"))
+    begun, sides = problem.begun, 2 if problem.regression else 1
+    changed = 1.15 * (
+        begun * sides * (1 - problem.at_bound / max(rows, 1)) + problem.at_bound * (1 - begun / max(rows, 1))
+    )
+    kernel = kept * rows * signed + lost * visits / max(iterations, 1) / sides * signed + rows * (each + 1)
+    nu = problem.kind.startswith("nu")
+    steps = 4 * visits + low + (5 if nu else 6) * pairs + 2 * products + 10 * iterations
+    bounds = 2 * variables * (changed + 2 * begun * sides)
+    single = iterations + (pairs if nu else 0.0)
+    if problem.regression:
+        single += 2 * (3 + nu) * visits + 2 * variables * (changed + 2 * begun)
+    return replace(arithmetic(kernel + steps + bounds, DOUBLE) + arithmetic(single, SINGLE), estimated=True)
 
 
 def decided(n: int, used: int, each: float, coefficients: int) -> Work:

@@ -29,6 +29,7 @@ class Columns:
     gaps: float = 0.0
     density: float = 1.0
     width: int = 1  # how many columns there are
+    kinds: tuple[tuple[int, Columns], ...] = ()  # columns that are alike, and how many of them
 
     @property
     def is_plain(self) -> bool:
@@ -66,6 +67,11 @@ class Growth:
     smaller: int
     present: int  # classes found on the left of the positions of one feature, where the criterion asks
     searched: tuple[tuple[int, int], ...]
+
+    @property
+    def samples_at_root(self) -> float:
+        """Of one tree: what is not in a child of a split is in a root."""
+        return max(self.samples - self.descents, 1) / max(self.trees, 1)
 
 
 @dataclass(frozen=True)
@@ -124,15 +130,17 @@ def best_splits(growth: Growth, rule: Criterion, features: int, columns: Columns
     differs from the one before if it exceeds it by more than a threshold.
     """
     double = rule.enter * growth.samples + rule.value * growth.nodes
-    single = 0.0
+    single = judged = 0.0
     for nodes, samples in growth.searched:
         for search in _searches(samples / nodes, growth, columns, min_leaf):
             times = nodes * features * search.share * search.alive
+            judged += times * search.positions
             double += times * (search.overhead + rule.judge * search.positions + rule.move * search.moved)
             single += times * search.differences
             if rule.fenwick:
                 double += fenwick(times * samples / nodes, times, rule.fenwick)
-    double += _splits_made(growth, rule) + 2 * rule.present * growth.present * features
+    each = growth.present / max(sum(samples - nodes for nodes, samples in growth.searched), 1)
+    double += _splits_made(growth, rule) + 2 * rule.present * each * judged
     if rule.fenwick:
         double += fenwick(growth.samples + growth.descents, growth.nodes + growth.splits, rule.fenwick)
     return _work(double, single, features * _sorts(growth.searched), not columns.is_plain or bool(rule.present))
@@ -152,10 +160,10 @@ def random_splits(growth: Growth, rule: Criterion, features: int, columns: Colum
     double = rule.enter * growth.samples + rule.value * growth.nodes + rule.move * growth.smaller
     looked, compares = 0.0, 0.0
     for nodes, samples in growth.searched:
-        search = next(_searches(samples / nodes, growth, columns, 1))
-        times = features * nodes * search.alive
+        searches = list(_searches(samples / nodes, growth, columns, 1))
+        times = features * nodes * sum(search.alive * search.share for search in searches)
         lost = max(times - nodes, 0.0) * (0.15 * samples / nodes + 0.7)
-        double += times * (4 + search.overhead - LOG2 + rule.judge) + rule.move * lost
+        double += times * (4 + searches[0].overhead - LOG2 + rule.judge) + rule.move * lost
         looked += times
         compares += 4 * features * samples
         if rule.fenwick:
@@ -196,14 +204,39 @@ def _searches(samples: float, growth: Growth, columns: Columns, min_leaf: int) -
     elif columns.is_plain:
         yield _Search(max(samples + 1 - 2 * min_leaf, 0.0), max(samples - min_leaf, 0.0), samples)
     else:
-        values, _ = columns.values(samples)
-        _, alive = columns.values(2 * samples)
-        cuts = _ways(growth) / 2 / columns.width  # how often a column was split above, each time into halves
-        positions = max(values - 1, 0.0) / max(alive, 1e-9) * 2 ** (-cuts * (1 - values / samples)) * inside
-        yield _Search(positions, samples * inside, samples, 1 - columns.gapped, alive)
-        if columns.gapped:  # missing values once on the right, once on the left
-            looked = 2 * samples * (1 - columns.gaps)
-            yield _Search(2 * positions * (1 - columns.gaps), looked * inside, looked, columns.gapped, alive)
+        for share, values, alive, varied in _tied(samples, growth, columns):
+            positions = max(values - 1, 0.0) / max(alive, 1e-9) * inside
+            differ = min(varied / max(alive, 1e-9), 1.0)  # the others turn out to be constant when they are sorted
+            moved = differ * samples * (1 - 1 / (1 + positions / max(differ, 1e-9))) * inside
+            yield _Search(positions, moved, differ * samples, share * (1 - columns.gapped), alive)
+            if columns.gapped:  # missing values once on the right, once on the left
+                twice, share = 2 * (1 - columns.gaps), share * columns.gapped
+                yield _Search(twice * positions, twice * moved, twice * differ * samples, share, alive)
+
+
+def _tied(samples: float, growth: Growth, columns: Columns) -> Iterator[tuple[float, float, float, float]]:
+    """Kinds of columns: their share, distinct values in a node of so many samples, how often they are looked at and how
+    often they have two values or more. Each split above has taken one column and halved its values, so that a column of
+    two values is used up by one. All samples with the same value move at once, and those with the last do not."""
+    total = sum(count for count, _ in columns.kinds) or 1
+    root = growth.samples_at_root
+    often = _above(growth, samples) / columns.width  # how often a column was split above
+    for count, kind in columns.kinds or ((1, columns),):
+        values = alive = varied = 0.0
+        for cuts in range(_MOST_CUTS):
+            chance = math.exp(-often) * often**cuts / math.factorial(cuts)
+            if cuts == _MOST_CUTS - 1:
+                chance = 1 - sum(math.exp(-often) * often**m / math.factorial(m) for m in range(cuts))
+            found, two = kind.values(min(samples * 2**cuts, root))
+            before, there = kind.values(min(2 * samples * 2**cuts, root))
+            values += chance * max(found / 2**cuts, 1.0)
+            alive += chance * there * (before / 2**cuts > _CONSTANT)
+            varied += chance * two * (found / 2**cuts > _CONSTANT)
+        yield count / total, values, alive, varied
+
+
+#: Splits of one column above a node that are told apart; and how few values are one, on average.
+_MOST_CUTS, _CONSTANT = 6, 1.3
 
 
 def _sparse_search(samples: float, growth: Growth, width: int, density: float, inside: float) -> _Search:
@@ -212,7 +245,7 @@ def _sparse_search(samples: float, growth: Growth, width: int, density: float, i
     Finding them decides between two ways by two logarithms, and sorts them. A feature is not looked at again where it
     was constant in the parent, or where a node above has put all its stored values to the other side.
     """
-    left = 1 / (1 + _ways(growth) / 2 / width)
+    left = 1 / (1 + 1.25 * _above(growth, samples) / width)
     alive = -math.expm1(2 * samples * math.log1p(-density)) * left
     stored = samples * density * left / max(alive, 1e-9)
     return _Search(stored * inside, 2 * stored * inside, stored + 2, 1.0, alive, 3 * LOG2 + 5)
@@ -221,6 +254,12 @@ def _sparse_search(samples: float, growth: Growth, width: int, density: float, i
 def _ways(growth: Growth) -> float:
     """Splits between the root and a leaf, on average over the samples."""
     return growth.descents / max(growth.samples - growth.descents, 1)
+
+
+def _above(growth: Growth, samples: float) -> float:
+    """Splits above a node of so many samples: as many as its share of all halvings."""
+    root = growth.samples_at_root
+    return _ways(growth) * math.log(max(root / samples, 1.0)) / math.log(max(root, 2.0))
 
 
 def distinct_values(draws: float, kinds: float) -> float:

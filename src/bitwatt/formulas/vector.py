@@ -43,6 +43,11 @@ def gemm(m: int, k: int, n: int, precision: Precision) -> Work:
     return matmul(m, k, n, spec, spec) + Work.of(precision, mul=again * blocks, add=m * n * blocks)
 
 
+def multiplied(m: int, k: int, n: int, precision: Precision) -> Work:
+    """numpy's `@`, which is BLAS unless k is 1: then nothing but the product, added to zero."""
+    return Work.of(precision, mul=m * n, add=m * n) if k == 1 else gemm(m, k, n, precision)
+
+
 def validated(X: TensorSpec, precision: Precision | None = None) -> Work:
     """The finiteness check of `validate_data`: a sum over all of X, one addition for each element stored."""
     stored = X.numel if X.nnz is None else X.nnz

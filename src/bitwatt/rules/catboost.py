@@ -1,52 +1,114 @@
-"""CatBoost: its estimators and `train`."""
+"""CatBoost: its estimators, `train` and `cv`."""
 
-import math
 from dataclasses import replace
 from typing import Any
 
-from bitwatt.formulas.boosting import catboost_trees
+from bitwatt.formulas.boosting import (
+    catboost_borders,
+    catboost_levels,
+    catboost_nodes,
+    catboost_samples,
+    catboost_segments,
+)
 from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function
 from bitwatt.records import TensorSpec, Work
-from bitwatt.registry import rule
-from bitwatt.rules._boosters import answered, bins, shape
+from bitwatt.registry import free, rule
+from bitwatt.rules._boosters import answered, bins, on_processor, shape
 
 _MODELS = tuple(f"catboost.CatBoost{kind}" for kind in ("", "Classifier", "Regressor", "Ranker"))
-#: Operations for one border of one feature in one node of a tree that is not symmetric; measured.
-_NODE = 66
+#: A column of categories becomes four statistics of the target (three priors, and a counter), of 15 borders each.
+_CATEGORY = 4 * 15
+_EXPONENTIAL = ("Logloss", "CrossEntropy", "Multi", "Poisson", "Tweedie")
+
+
+def _training(rows: float, columns: float, kinds: float, trees: float, facts: dict[str, Any]) -> float:
+    depth, groups = facts.get("depth", 6), facts.get("boost_groups", 1)
+    borders = bins(round(rows), facts.get("border_count", 254), facts)
+    looked = facts.get("rsm", 1.0) * ((columns - kinds) * borders + kinds * _CATEGORY)
+    segments = catboost_segments(rows) if facts.get("boosting_type") == "Ordered" else 1
+    policy, score = facts.get("grow_policy", "SymmetricTree"), facts.get("score_function", "Cosine")
+    if policy == "SymmetricTree":
+        each = catboost_levels(depth, looked, groups, segments, score)
+    else:
+        leaves = facts.get("boost_leaves") or (2.0**depth if policy == "Depthwise" else facts.get("max_leaves", 31))
+        shallow = leaves * max(1 - leaves / 2.0**depth, 0)  # leaves that could have been split, and were looked at
+        each = catboost_nodes(leaves - 1 + shallow, looked, groups, segments, score)
+    exponential = str(facts.get("loss_function", "")).startswith(_EXPONENTIAL)
+    steps = facts.get("leaf_estimation_iterations", 1)
+    seen = columns * facts.get("rsm", 1.0)
+    each += catboost_samples(rows, seen, depth, groups, steps, segments > 1, exponential)
+    return trees * each + catboost_borders(rows, columns - kinds, borders)
+
+
+def _trained(facts: dict[str, Any]) -> tuple[float, float, float, float, float, float]:
+    """Rows, columns, those of categories, rows of evaluation sets, rounds, and trees that there were before."""
+    for name, *sizes, _ in facts.get("probes", ()):
+        if name == "trained":
+            return tuple(sizes)
+    rows, columns = shape(facts)
+    return rows, columns, 0, 0, facts.get("boost_trees", 0), 0
 
 
 @rule(*(f"{model}.{method}" for model in _MODELS for method in ("fit", "train")), family="boosting")
 def fit(**facts: Any) -> Work:
     """Every border of every feature scored for every leaf of every level of symmetric trees. Other trees are scored
     node by node. Ordered boosting scores once for each of the prefixes, which double in length, that a permutation
-    has."""
-    rows, features = shape(facts)
-    trees, depth, groups = facts.get("boost_trees", 0), facts.get("depth", 6), facts.get("boost_groups", 1)
-    borders = bins(rows, facts.get("border_count", 254), facts)
-    looked = features * facts.get("rsm", 1.0)
-    policy = facts.get("grow_policy", "SymmetricTree")
-    if policy == "SymmetricTree":
-        total = catboost_trees(trees, depth, looked, borders, rows, groups)
-        if facts.get("boosting_type") == "Ordered":
-            total *= max(math.log2(max(rows, 2) / 25), 1.0)
-    else:
-        nodes = 2**depth - 1 if policy == "Depthwise" else 2 * facts.get("max_leaves", 31) - 1
-        total = (trees * groups * _NODE * nodes + 250) * looked * borders
+    has. Sets that are evaluated go through each new tree, with 4 operations for the metric; a model that is trained on
+    predicts first."""
+    on_processor(facts)
+    rows, columns, kinds, held, trees, old = _trained(facts)
+    groups = facts.get("boost_groups", 1)
+    total = _training(rows, columns, kinds, trees, facts)
+    total += groups * (rows * old + held * (trees + old)) + 4 * held * trees
     return replace(arithmetic(total, DOUBLE), estimated=True)
+
+
+@rule("catboost.Pool.quantize", family="boosting")
+def quantize(rows: int = 0, columns: int = 0, border_count: int | None = None, **_: Any) -> Work:
+    """The borders of every feature."""
+    borders = min(border_count or 254, rows)
+    return replace(arithmetic(catboost_borders(rows, columns, borders), DOUBLE), estimated=True)
+
+
+@rule("catboost.cv", family="boosting")
+def cv(rows: int, columns: int, folds: int, trees: int, inverted: bool = False, **facts: Any) -> Work:
+    """A training for each fold on the others, and their evaluation."""
+    on_processor(facts)
+    part = rows / folds if inverted else rows * (folds - 1) / folds
+    total = _training(part, columns, facts.get("kinds", 0), trees, facts) + 5 * (rows - part) * trees
+    return replace(arithmetic(folds * total, DOUBLE), estimated=True)
 
 
 @rule(*(f"{model}.{method}" for model in _MODELS for method in ("predict", "predict_proba", "score")),
       family="boosting")  # fmt: skip
 def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
-    """One addition for each tree and group; the mean that regressions begin with; probabilities where they are asked
-    for, 23 operations for two classes and 15 for each of more (a shorter exponential)."""
-    rows, groups = answered(out, facts), facts.get("boost_groups", 1)
-    work = arithmetic(0, DOUBLE, add=rows * groups * facts.get("boost_trees", 0))
-    if not str(facts.get("loss_function", "")).startswith(("Logloss", "CrossEntropy", "Multi")):
+    """One addition for each tree that is asked for and group; the mean that regressions begin with; probabilities where
+    they are asked for, 23 operations for two classes and 15 for each of more (a shorter exponential)."""
+    rows, groups, kept = answered(out, facts), facts.get("boost_groups", 1), facts.get("boost_trees", 0)
+    asked = (facts.get("ntree_end") or kept) - (facts.get("ntree_start") or 0)
+    work = arithmetic(0, DOUBLE, add=rows * groups * max(min(asked, kept), 0))
+    loss = str(facts.get("loss_function", ""))
+    if not loss.startswith(("Logloss", "CrossEntropy", "Multi")):
         work += arithmetic(0, DOUBLE, add=rows)
-    if out and len(out[0].shape) == 2 and out[0].shape[1] > 1:
+    if loss.startswith("Poisson") and facts.get("prediction_type") is None:
+        work += arithmetic(11 * rows, DOUBLE)  # the short exponential
+    if out and len(out[0].shape) == 2 and out[0].shape[1] > 1 and facts.get("prediction_type") != "RawFormulaVal":
         work += arithmetic((15 * groups if groups > 1 else 23) * rows, DOUBLE)
+    if kinds := facts.get("boost_kinds", 0):  # each of four statistics is looked up and made a number, where trees ask
+        work = replace(work + arithmetic(4 * 10 * kinds * rows, DOUBLE), estimated=True)
     return work
+
+
+@rule("catboost.CatBoostRegressor.score", family="boosting")
+def score(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
+    """A prediction, and the coefficient of determination: two sums of squares and a mean, 7 operations a row."""
+    return predict(out, **facts) + arithmetic(7 * shape(facts)[0], DOUBLE)
+
+
+@rule("catboost.CatBoostRanker.score", family="boosting")
+def rank(**_: Any) -> Work:
+    """Discounted gains of groups; which rows are a group is not told."""
+    raise ValueError("the groups that it ranks are not told")
 
 
 @rule("catboost.CatBoostClassifier.predict_log_proba", family="boosting")
@@ -55,9 +117,29 @@ def predict_log_proba(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     return predict(out, **facts) + function(LOG, sum(spec.numel for spec in out), DOUBLE)
 
 
-@rule(*(f"{model}.staged_predict" for model in _MODELS), "catboost.CatBoostClassifier.staged_predict_proba",
+@rule(*(f"{model}.{method}" for model in _MODELS for method in ("staged_predict", "eval_metrics")),
+      *(f"catboost.CatBoostClassifier.staged_{what}" for what in ("predict_proba", "predict_log_proba")),
       family="boosting")  # fmt: skip
 def staged(**facts: Any) -> Work:
-    """One addition for each tree and group, where all stages are asked for."""
-    total = shape(facts)[0] * facts.get("boost_groups", 1) * facts.get("boost_trees", 0)
+    """Each tree adds to each row and group, and each stage makes an answer of it: one addition, or 5 operations for
+    each metric; where all stages are asked for."""
+    rows, groups, trees = shape(facts)[0], facts.get("boost_groups", 1), facts.get("boost_trees", 0)
+    metrics = facts.get("metrics")
+    told = len(metrics) if isinstance(metrics, tuple) else 1
+    total = rows * trees * (groups + (5 * told if metrics is not None else 1))
     return replace(arithmetic(0, DOUBLE, add=total), estimated=True)
+
+
+@rule(*(f"{model}.get_feature_importance" for model in _MODELS), family="boosting")
+def importance(**facts: Any) -> Work:
+    """How much predictions change: for each level of each tree the pairs of leaves that it tells apart, their weighted
+    mean and its distances (11 operations), of which about half are empty. Other kinds of importance are missing."""
+    kind = facts.get("type", "FeatureImportance")
+    if kind not in ("FeatureImportance", "PredictionValuesChange") or facts.get("data") is not None:
+        raise ValueError(f"{kind} depends on all paths of all trees, or on a metric")
+    depth = facts.get("depth", 6)
+    pairs = facts.get("boost_trees", 0) * depth * 2.0 ** (depth - 1) * facts.get("boost_groups", 1)
+    return replace(arithmetic(5.5 * pairs, DOUBLE), estimated=True)
+
+
+free(*(f"{model}.calc_leaf_indexes" for model in _MODELS), reason="leaves are found by comparisons alone")

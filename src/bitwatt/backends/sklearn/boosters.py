@@ -4,19 +4,22 @@ estimators are nobody's children."""
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from bitwatt.backends.sklearn import methods
+from bitwatt.backends.sklearn import methods, rounds
 from bitwatt.backends.sklearn.frames import STACK, Frame
-from bitwatt.context import current
+from bitwatt.context import current, phase_path
 from bitwatt.imports import when_imported
+from bitwatt.ledger import Row
+from bitwatt.records import Op
 
 if TYPE_CHECKING:
     from bitwatt.backends.sklearn.watch import EstimatorWatch
 
-#: Library -> modules that hold its `train` under that name, and classes whose methods are wrapped by name.
+#: Library -> modules that hold its `train` and `cv` under these names, and classes whose methods are wrapped by name.
 _TRAIN = {
     "xgboost": ("xgboost", "xgboost.training", "xgboost.sklearn"),
     "lightgbm": ("lightgbm", "lightgbm.engine", "lightgbm.sklearn"),
@@ -25,7 +28,7 @@ _TRAIN = {
 _CLASSES = {
     "xgboost": ("Booster",),
     "lightgbm": ("Booster",),
-    "catboost": ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker"),
+    "catboost": ("CatBoost", "CatBoostClassifier", "CatBoostRegressor", "CatBoostRanker", "Pool"),
 }
 
 
@@ -45,20 +48,21 @@ def _attach(watch: EstimatorWatch, library: str, undo: list[Callable[[], None]])
     for name in _CLASSES[library]:
         kind = getattr(sys.modules[library], name, None)
         if isinstance(kind, type):
-            undo += methods.wrap(watch, kind)
+            undo += methods.wrap(watch, kind) + rounds.install(watch, library, kind)
     for name in _TRAIN[library]:
         module = sys.modules.get(name)
-        original = getattr(module, "train", None)
-        if module is None or original is None or hasattr(original, "__bitwatt_original__"):
-            continue
-        ours = _watched(watch, original)
-        module.train = ours  # type: ignore[attr-defined]
-        undo.append(functools.partial(_put_back, module, ours, original))
+        for called, watched in (("train", _watched), ("cv", _validated)):
+            original = getattr(module, called, None)
+            if original is None or hasattr(original, "__bitwatt_original__"):
+                continue
+            ours = watched(watch, original)
+            setattr(module, called, ours)
+            undo.append(functools.partial(_put_back, module, called, ours, original))
 
 
-def _put_back(module: Any, ours: Any, original: Any) -> None:
-    if module.train is ours:
-        module.train = original
+def _put_back(module: Any, name: str, ours: Any, original: Any) -> None:
+    if getattr(module, name) is ours:
+        setattr(module, name, original)
 
 
 def _watched(watch: EstimatorWatch, function: Any) -> Any:
@@ -80,8 +84,53 @@ def _watched(watch: EstimatorWatch, function: Any) -> Any:
         watch.record(frame, function, (), _shape(args, kwargs), booster, context)
         return booster
 
-    train.__bitwatt_original__ = function  # type: ignore[attr-defined]
+    train.__bitwatt_original__ = True  # type: ignore[attr-defined]
     return train
+
+
+def _validated(watch: EstimatorWatch, function: Any) -> Any:
+    """The folds of a cross-validation are boosters that are updated in turn; CatBoost's are nowhere to be seen."""
+
+    @functools.wraps(function)
+    def cv(*args: Any, **kwargs: Any) -> Any:
+        context = current() if watch.on else None
+        frames = STACK.get()
+        above = frames[-1] if frames else None
+        if context is None or (above is not None and above.silent):
+            return function(*args, **kwargs)
+        scope = f"{above.scope}.cv" if above is not None else "cv"
+        frame = Frame(None, "cv", above.phase if above is not None else "fit", scope)
+        reset = STACK.set((*frames, frame))
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            STACK.reset(reset)
+            rounds.settle(watch, context.token)
+        if function.__module__.startswith("catboost"):
+            known = _folds(function, args, kwargs, result)
+            phase = phase_path(frame.phase, context.phases, context.phases)
+            watch.add(context, [Row(phase, scope, Op("catboost.cv", known), 1)], {scope: "cv"}, ())
+        return result
+
+    cv.__bitwatt_original__ = True  # type: ignore[attr-defined]
+    return cv
+
+
+def _folds(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[tuple[str, Any], ...]:
+    """What CatBoost was asked to validate: its folds are trained where nobody sees them."""
+    given = inspect.signature(function).bind(*args, **kwargs).arguments
+    options = given.get("params") or {}
+    found: dict[str, Any] = {name: value for name, value in options.items() if isinstance(value, (str, int, float))}
+    data: Any = given.get("pool") or given.get("dtrain")
+    scores = result[0] if isinstance(result, tuple) else result
+    found |= _shape((data,), {})
+    folds = given.get("folds")
+    found["folds"] = (
+        len(folds) if isinstance(folds, (list, tuple)) else given.get("fold_count", given.get("nfold")) or 3
+    )
+    found["trees"] = int(max(scores["iterations"])) + 1 if "iterations" in scores else len(next(iter(scores.values())))
+    found["kinds"] = len(data.get_cat_feature_indices()) if hasattr(data, "get_cat_feature_indices") else 0
+    return (*found.items(), ("inverted", bool(given.get("inverted"))))
 
 
 def _shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, int]:

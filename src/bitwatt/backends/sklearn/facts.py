@@ -6,7 +6,10 @@ import inspect
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from bitwatt.records import TensorSpec
 
@@ -15,15 +18,41 @@ Items = tuple[tuple[str, Any], ...]
 #: From a fitted estimator to small values that its rules take by name.
 Reader = Callable[[Any], Facts]
 
+
+class Later:
+    """Facts that a reader gives as one value, to be read when the call is counted: together with others, all at once.
+    What they are read from must not change until then."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, told: Callable[[], Facts]) -> None:
+        self.told = told
+
+
+def settled(known: Items) -> Items:
+    """All of them read."""
+    if not any(type(value) is Later for _, value in known):
+        return known
+    parts = [value.told().items() if type(value) is Later else ((name, value),) for name, value in known]
+    return tuple([pair for part in parts for pair in part])
+
+
 _readers: dict[str, Reader] = {}
-_known: weakref.WeakKeyDictionary[Any, Items] = weakref.WeakKeyDictionary()
+_readers_of: dict[type, tuple[Reader, ...]] = {}
+_known: dict[int, tuple[Any, Items]] = {}
 _parameters: dict[type, tuple[str, ...]] = {}
+_getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
-_settings: dict[tuple[type, tuple[Any, ...]], Items] = {}
-#: So many settings are remembered.
+_settings: dict[tuple[Any, ...], Items] = {}
+_specs: dict[tuple[Any, Any], TensorSpec] = {}
+#: So many settings, and so many shapes, are remembered.
 _MANY = 2_000
 #: Integer arrays up to this long are kept as tuples: iterations by class, samples by node are not.
 _SHORT = 64
+#: Values that are taken as they are.
+_PLAIN = frozenset({type(None), bool, int, float, str})
+#: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
+_NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_samples_seen_", "n_steps_"})
 
 
 def facts(*classes: str) -> Callable[[Reader], Reader]:
@@ -31,6 +60,7 @@ def facts(*classes: str) -> Callable[[Reader], Reader]:
 
     def register(reader: Reader) -> Reader:
         _readers.update(dict.fromkeys(classes, reader))
+        _readers_of.clear()
         return reader
 
     return register
@@ -54,33 +84,56 @@ def is_whole(kind: type, method: str) -> bool:
     return known
 
 
-def arguments(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Items:
-    """The arguments of a call by name, as far as a rule can use them."""
+def argument_names(function: Any) -> tuple[str, ...]:
     names = _argument_names.get(function)
     if names is None:
         code = getattr(inspect.unwrap(function), "__code__", None)  # below the decorators that check parameters
         names = _argument_names[function] = code.co_varnames[1 : code.co_argcount] if code is not None else ()
-    named = [*zip(names, args, strict=False), *kwargs.items()] if kwargs else zip(names, args, strict=False)
-    return tuple([(name, known) for name, value in named if (known := _value(value)) is not _UNKNOWN])
+    return names
+
+
+def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The arguments of a call, as far as a rule can use them, quickly; `named` gives them names."""
+    values: list[Any] = []
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        kind = type(value)
+        values.append(value if kind in _PLAIN else _array(value) if kind is np.ndarray else _value(value))
+    values.append(tuple(kwargs))
+    return tuple(values)
+
+
+def named(function: Any, values: tuple[Any, ...]) -> Items:
+    keywords = values[-1]
+    places = len(values) - 1 - len(keywords)
+    names = (*argument_names(function)[:places], *keywords)
+    told = (*values[: len(names) - len(keywords)], *values[places:-1])
+    return tuple([(name, value) for name, value in zip(names, told, strict=True) if value is not _UNKNOWN])
 
 
 def hyper_parameters(estimator: Any) -> Items:
-    """Parameters by name. Estimators with the same ones share the answer, which saves most of the time."""
+    """Parameters by name. Estimators with the same plain ones share the answer, which saves most of the time."""
     kind = type(estimator)
-    names = _parameters.get(kind)
-    if names is None:
-        names = _parameters[kind] = _parameter_names(kind)
     held = estimator.__dict__
-    values = tuple([held.get(name) for name in names])
     try:
-        known = _settings.get((kind, values))
-    except TypeError:  # a list or an array among them
-        return _items(names, values)
+        values = _getters[kind](held)
+    except KeyError:  # a class not seen yet, or a parameter that was deleted
+        _getters[kind] = _getter(kind)
+        values = tuple([held.get(name) for name in _parameters[kind]])
+    types = tuple(map(type, values))  # 1 and 1.0 and True are equal, and not the same
+    if not _PLAIN.issuperset(types):  # an estimator, a list, an array: it may change, and must not be held
+        return _items(_parameters[kind], values)
+    key = (kind, values, types)
+    known = _settings.get(key)
     if known is None:
         if len(_settings) > _MANY:
             _settings.clear()
-        known = _settings[kind, values] = _items(names, values)
+        known = _settings[key] = _items(_parameters[kind], values)
     return known
+
+
+def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]]:
+    names = _parameters[kind] = _parameter_names(kind)
+    return itemgetter(*names) if len(names) > 1 else lambda held: tuple([held.get(name) for name in names])
 
 
 def _items(names: tuple[str, ...], values: tuple[Any, ...]) -> Items:
@@ -102,30 +155,49 @@ def forget() -> None:
     _settings.clear()
 
 
-def fitted(estimator: Any, *, fresh: bool) -> Items:
+def outdated(estimator: Any) -> None:
+    """It has learnt something outside of a fit."""
+    _known.pop(id(estimator), None)
+
+
+def fitted(estimator: Any, fresh: bool) -> Items:
     """What the fitted estimator tells; remembered until it is fitted again."""
-    try:
-        known = None if fresh else _known.get(estimator)
-    except TypeError:  # neither hashable nor weakly referable
-        known = None
+    key = id(estimator)
+    found = _known.get(key)
+    known = found[1] if found is not None and found[0]() is estimator else None
+    if known is not None and not fresh:
+        return known
+    told = _attributes(estimator)
+    for reader in _readers_for(type(estimator)):
+        told |= reader(estimator)
+    news = tuple(told.items())
+    if known == news:  # one of many batches
+        return known
+    if len(_known) > _MANY:
+        _known.clear()
+    with suppress(TypeError):  # it allows no weak references
+        _known[key] = (weakref.ref(estimator), news)
+    return news
+
+
+def _readers_for(kind: type) -> tuple[Reader, ...]:
+    known = _readers_of.get(kind)
     if known is None:
-        told = _attributes(estimator)
-        for parent in type(estimator).__mro__:
-            reader = _readers.get(f"{parent.__module__}.{parent.__qualname__}")
-            if reader is not None:
-                told |= reader(estimator)
-        known = tuple(told.items())
-        with suppress(TypeError):
-            _known[estimator] = known
+        found = [_readers.get(f"{parent.__module__}.{parent.__qualname__}") for parent in kind.__mro__]
+        known = _readers_of[kind] = tuple(reader for reader in found if reader is not None)
     return known
 
 
 def _attributes(estimator: Any) -> Facts:
+    """Sizes and numbers of things. Floats are results, scores and losses: that they are there is all that is told."""
     found = {}
     for name, value in estimator.__dict__.items():
         if name.endswith("_") and not name.startswith("_"):
-            known = _value(value)
-            if known is not _UNKNOWN:
+            is_curve = type(value) is list and len(value) <= _SHORT and value and isinstance(value[0], float)
+            known = "<floats>" if is_curve else _value(value)
+            if type(known) is float:
+                known = "<float>"
+            if known is not _UNKNOWN and (name not in _NEWS or type(known) is TensorSpec):
                 found[name] = known
     return found
 
@@ -138,8 +210,11 @@ _UNKNOWN = _Unknown()
 
 
 def _value(value: Any) -> Any:
-    if value is None or type(value) in (bool, int, float, str):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
+    if kind is np.ndarray:
+        return _array(value)
     if isinstance(value, (int, float, str)):  # numpy's scalars are Python's too
         return value.item() if hasattr(value, "item") else value
     spec = spec_of(value)
@@ -148,7 +223,7 @@ def _value(value: Any) -> Any:
     if isinstance(value, list) and value and (isinstance(value[0], (str, bytes, list)) or len(value) > _SHORT):
         return _listed(value)
     if isinstance(value, (list, tuple)) and len(value) <= _SHORT:
-        inner = tuple(_value(item) for item in value)
+        inner = tuple([_value(item) for item in value])
         return inner if not any(item is _UNKNOWN for item in inner) else len(value)
     if hasattr(value, "get_params"):
         return f"<{type(value).__name__}>"
@@ -156,7 +231,26 @@ def _value(value: Any) -> Any:
         return f"<{value.__name__}>"
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return value.item()
+    if hasattr(value, "num_row") and hasattr(value, "num_col"):  # data sets of XGBoost and CatBoost
+        return TensorSpec((int(value.num_row()), int(value.num_col())), "float32")
     return _UNKNOWN
+
+
+def _array(value: Any) -> Any:
+    """Equal specs are one object: who counts calls tells them apart by identity."""
+    key = (value.shape, value.dtype)
+    known = _specs.get(key)
+    if known is not None:
+        return known
+    shape, dtype = key
+    if len(shape) == 1 and shape[0] <= _SHORT and dtype.kind in "iu":
+        return tuple(value.tolist())
+    if not shape:
+        return value.item()
+    if len(_specs) > _MANY:
+        _specs.clear()
+    _specs[key] = known = TensorSpec(shape, _dtype(dtype))
+    return known
 
 
 def _listed(value: list[Any]) -> TensorSpec:
@@ -168,8 +262,16 @@ def _listed(value: list[Any]) -> TensorSpec:
     return TensorSpec((len(value),), "float64" if isinstance(first, (int, float)) else "object")
 
 
+def output(value: Any) -> TensorSpec | None:
+    """What came out, where it is data; short arrays of integers are not told."""
+    found = _array(value) if type(value) is np.ndarray else spec_of(value)
+    return found if type(found) is TensorSpec else None
+
+
 def spec_of(value: Any) -> Any:
     """Arrays, sparse matrices and frames as what they measure; short arrays of integers as they are."""
+    if type(value) is np.ndarray:
+        return _array(value)
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if not isinstance(shape, tuple):
         return None

@@ -8,37 +8,43 @@ from typing import Any
 
 from bitwatt.backends.sklearn.names import steps_of
 
-Kinds = tuple[tuple[str, type], ...]
+#: Names, and what they name: a part, or the qualified name of its class where the part is in another process.
+Parts = tuple[tuple[str, Any], ...]
 
 
 class Frame:
     """One call of a method of an estimator, or a fold of a cross-validation (`estimator` is then None)."""
 
-    __slots__ = ("estimator", "kinds", "method", "phase", "probes", "scope", "silent")
+    __slots__ = ("began", "estimator", "kinds", "method", "phase", "probes", "scope", "silent", "unheard")
 
     def __init__(
-        self, estimator: Any, method: str, phase: str, scope: str, silent: bool = False, kinds: Kinds = ()
-    ) -> None:
+        self, estimator: Any, method: str, phase: str, scope: str, silent: bool = False, kinds: Parts = (),
+        unheard: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         self.estimator, self.method, self.phase, self.scope = estimator, method, phase, scope
         self.silent = silent  # its rule speaks for everything inside
-        self.probes: Counter[tuple[Any, ...]] = Counter()
-        self.kinds = kinds  # names and classes of the parts of an estimator that is in another process
+        self.unheard = unheard  # probes that its rule has no use for
+        self.probes: Counter[tuple[Any, ...]] = Counter.__new__(Counter)  # its __init__ is slow, for nothing
+        self.began = 0.0  # by the clock, for the outermost
+        self.kinds = kinds  # parts that went to a worker, or stayed where their estimator is
 
-    def parts(self) -> Kinds:
-        """What this estimator calls its parts, and their classes."""
-        if self.estimator is None:
-            return self.kinds
-        return tuple((name, type(part)) for name, part in steps_of(self.estimator))
+    def parts(self) -> Parts:
+        """What this estimator calls its parts."""
+        return self.kinds if self.estimator is None else (*self.kinds, *steps_of(self.estimator))
 
     def name_of(self, child: Any) -> str:
         """What this estimator calls one of its parts: the name of a pipeline's step, else the part's class. Parts are
         cloned before they are fitted, so they are known by their class, if no other part is of it."""
-        if self.estimator is not None:
-            for name, part in steps_of(self.estimator):
-                if part is child:
-                    return name
-        alike = list(dict.fromkeys(name for name, kind in self.parts() if kind is type(child)))
-        return alike[0] if len(alike) == 1 else type(child).__name__
+        parts, kind = self.parts(), type(child)
+        for name, part in parts:
+            if part is child:
+                return name
+        alike = {name for name, part in parts if type(part) is kind or (type(part) is str and part == qualified(kind))}
+        return alike.pop() if len(alike) == 1 else kind.__name__
+
+
+def qualified(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 STACK: ContextVar[tuple[Frame, ...]] = ContextVar("bitwatt_estimators", default=())

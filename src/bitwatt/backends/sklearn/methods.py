@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import STACK
 from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, PHASES, library_of
 from bitwatt.context import current
@@ -30,6 +31,7 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
         if watch.on:
             for parent in cls.__mro__:  # mixins announce themselves to nobody
                 undo.extend(wrap(watch, parent))
+            own.announced(watch, cls, undo)
 
     BaseEstimator.__init_subclass__ = classmethod(announce)
 
@@ -61,10 +63,9 @@ def _classes(base: type) -> Iterator[type]:
 
 
 def wrap(watch: EstimatorWatch, kind: type) -> list[Callable[[], None]]:
-    """Wrap the methods that `kind` itself defines, where it belongs to a library: classes of the user's own program
-    may be pickled by value, and must not drag us along."""
+    """Wrap the methods that `kind` itself defines; those of the program's own classes in another way."""
     if library_of(kind) not in LIBRARIES:
-        return []
+        return own.wrap(watch, kind)
     undo: list[Callable[[], None]] = []
     for name in METHODS:
         method = kind.__dict__.get(name)
@@ -102,7 +103,7 @@ def _watched(watch: EstimatorWatch, name: str, function: Callable[..., Any]) -> 
         watch.record(frame, function, args, kwargs, result, context)
         return result
 
-    setattr(method, _MARK, function)
+    setattr(method, _MARK, True)  # nothing more: scikit-learn's `delayed` pickles what it finds on a function
     return method
 
 

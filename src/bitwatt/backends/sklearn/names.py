@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 #: Libraries whose estimators have rules. Methods of other classes are the user's own code.
@@ -20,7 +21,10 @@ PHASES = {
     "perplexity": "score", "gibbs": "predict", "correct_covariance": "fit", "reweight_covariance": "fit",
     "get_feature_importance": "score", "densify": "fit", "sparsify": "fit", "get_covariance": "score",
     "get_precision": "score", "train": "fit", "get_submatrix": "predict", "hdbscan": "fit", "dbscan_clustering": "fit",
-    "build_tokenizer": "transform",
+    "build_tokenizer": "transform", "inplace_predict": "predict", "refit": "fit", "calc_leaf_indexes": "predict",
+    "eval_metrics": "score", "select_features": "fit", "grid_search": "fit", "randomized_search": "fit",
+    "staged_predict_log_proba": "predict", "virtual_ensembles_predict": "predict", "get_object_importance": "score",
+    "calc_feature_statistics": "score", "quantize": "fit",
 }  # fmt: skip
 METHODS = tuple(method for method in PHASES if method not in ("train", "build_tokenizer", "hdbscan"))
 
@@ -29,6 +33,7 @@ def library_of(kind: type) -> str:
     return kind.__module__.partition(".")[0]
 
 
+@functools.cache
 def public_name(kind: type) -> str:
     """`sklearn.linear_model._ridge.Ridge` -> `sklearn.linear_model.Ridge`, for the nearest class of a library."""
     for parent in kind.__mro__:
@@ -40,6 +45,13 @@ def public_name(kind: type) -> str:
                 parts = parts[:2]
             return ".".join([*parts, parent.__name__])
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+@functools.cache
+def own_name(kind: type) -> str:
+    """The class's own path, as one would import it."""
+    parts = [part for part in kind.__module__.split(".") if part == "__main__" or not part.startswith("_")]
+    return ".".join([*parts, *(part for part in kind.__qualname__.split(".") if part != "<locals>")])
 
 
 def op_name(kind: type, method: str, function: Any) -> str:
@@ -54,11 +66,23 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     """Named parts: the steps of a Pipeline, the transformers of a ColumnTransformer or FeatureUnion, the estimators of
     a vote; and single ones by the name of their parameter."""
     found: list[tuple[str, Any]] = []
-    for attribute in ("steps", "transformers", "transformer_list", "estimators"):
-        parts = estimator.__dict__.get(attribute)
-        if isinstance(parts, (list, tuple)):
+    held = estimator.__dict__
+    for attribute in _LISTS:
+        parts = held.get(attribute)
+        if parts is not None and isinstance(parts, (list, tuple)):
             found += [(str(part[0]), part[1]) for part in parts if isinstance(part, tuple) and len(part) >= 2]
-    for attribute, part in estimator.__dict__.items():
-        if not attribute.startswith("_") and (hasattr(part, "fit") or hasattr(part, "transform")):
+    for attribute, part in held.items():
+        kind: type = type(part)
+        if kind not in _NEVER and _is_part(kind) and not attribute.startswith("_"):
             found.append((attribute.rstrip("_"), part))
     return found
+
+
+_LISTS = ("steps", "transformers", "transformer_list", "estimators")
+#: Most attributes are of these, and no parts.
+_NEVER = frozenset({type(None), bool, int, float, str, list, tuple, dict})
+
+
+@functools.cache
+def _is_part(kind: type) -> bool:
+    return hasattr(kind, "fit") or hasattr(kind, "transform")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import contextvars
-import itertools
-import os
-import sys
+import copy
+import functools
+import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from bitwatt.backends.sklearn.frames import STACK, Frame, Kinds, top
-from bitwatt.context import CONTEXT, Context, current, opened
-from bitwatt.ledger import Row
+from bitwatt.backends.sklearn import own
+from bitwatt.backends.sklearn.frames import STACK, Frame, Parts, qualified
+from bitwatt.backends.sklearn.travel import HOMES, Brought, Home, Landing, Place, Returning, process
+from bitwatt.backends.watchers import WATCHERS
+from bitwatt.context import CONTEXT, Token, current, opened
+from bitwatt.ledger import Ledger
 
 if TYPE_CHECKING:
     from bitwatt.backends.sklearn.watch import EstimatorWatch
 
-#: Calls of Parallel under way in this process: the watch, the context and the frames that their tasks belong to.
-_calls: dict[int, tuple[Context, tuple[Frame, ...]]] = {}
-_numbers = itertools.count()
+#: Functions that fit and score one fold of a cross-validation.
+_FOLDS = ("_fit_and_score", "_fit_and_predict", "_incremental_fit_estimator")
+#: Errors that tell of a worker's death: joblib's and the standard library's, Dask's, Ray's.
+_DEATHS = frozenset({"BrokenExecutor", "KilledWorker", "RayActorError", "ActorDiedError", "WorkerCrashedError"})
 
 
 def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
@@ -27,17 +31,23 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
 
     original = Parallel.__call__
 
+    @functools.wraps(original)
     def watched_call(self: Any, iterable: Any) -> Any:
         context = current() if watch.on else None
         if context is None:
             return original(self, iterable)
-        number = next(_numbers)
-        _calls[number] = (context, STACK.get())
-        results = original(self, _tasks(iterable, number, context.phases))
+        home = Home(watch, context, STACK.get())
+        tasks = _SizedTasks if hasattr(iterable, "__len__") else _Tasks
+        try:
+            results = original(self, tasks(iterable, home))
+        except BaseException as error:
+            home.close(_loss(error))
+            raise
         if isinstance(results, list):
-            del _calls[number]
-            return [_unwrapped(watch, context, result) for result in results]
-        return _stream(watch, context, number, results)
+            home.close("bitwatt cannot be imported there")
+            return results
+        home.expect()
+        return _stream(home, results)
 
     Parallel.__call__ = watched_call
 
@@ -48,110 +58,172 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
     return [restore]
 
 
-def _tasks(iterable: Any, number: int, phases: tuple[str, ...]) -> Iterator[tuple[Task, Any, Any]]:
-    frames = STACK.get()
-    phase, scope = (frames[-1].phase, frames[-1].scope) if frames else ("", "")
-    parts = frames[-1].parts() if frames else ()
-    for i, (function, args, kwargs) in enumerate(iterable):
-        fold = _fold(function, kwargs, i)
-        place = ".".join(filter(None, (scope, fold)))
-        yield Task(function, os.getpid(), number, phase, place, bool(fold), phases, parts), args, kwargs
+def _loss(error: BaseException) -> str:
+    died = any(parent.__name__ in _DEATHS for parent in type(error).__mro__)
+    return f"a worker died, {type(error).__name__}" if died else f"{type(error).__name__} ended the call"
+
+
+def _stream(home: Home, results: Any) -> Iterator[Any]:
+    try:
+        for result in results:
+            home.settle()
+            yield result
+    except GeneratorExit:
+        home.close("their results were not waited for")
+        raise
+    except BaseException as error:
+        home.close(_loss(error))
+        raise
+    home.close("bitwatt cannot be imported there")
+
+
+def settle(token: Token) -> None:
+    """A session closes: take in what has come back for it until now."""
+    for home in list(HOMES.values()):
+        if home.context.token is token:
+            home.close("the session closed before")
+
+
+class _Tasks:
+    """joblib's tasks, as lazy as they were."""
+
+    def __init__(self, tasks: Any, home: Home) -> None:
+        self.tasks, self.home = tasks, home
+
+    def __iter__(self) -> Iterator[Any]:
+        return _placed(iter(self.tasks), self.home)
+
+
+class _SizedTasks(_Tasks):
+    """joblib tells of its progress where it knows how many tasks there are."""
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+
+def _placed(tasks: Iterator[Any], home: Home) -> Iterator[Any]:
+    frame = home.frames[-1] if home.frames else Frame(None, "", "", "")
+    parts = frame.parts()
+    kinds = tuple([(name, part if isinstance(part, str) else qualified(type(part))) for name, part in parts])
+    begins = (process(), home.number, home.context.phases, frame.phase)
+    inside = Place(*begins, frame.scope, frame.silent, False, kinds, (), frame.unheard)
+    for number, task in enumerate(tasks):
+        if not isinstance(task, tuple) or len(task) != 3:
+            yield task  # it is joblib's to complain
+            continue
+        function, args, kwargs = task
+        fold = "" if frame.silent else _fold(function, kwargs, number)
+        if fold:
+            scope = f"{frame.scope}.{fold}" if frame.scope else fold
+            place = Place(*begins, scope, frame.silent, True, (), (), frozenset())
+        else:
+            known = [(i, name) for i, arg in enumerate(args) for name, part in parts if part is arg] if parts else ()
+            place = inside._replace(known=tuple(known)) if known else inside
+        home.sent += 1
+        yield Task(place, function, home), args, kwargs
 
 
 def _fold(function: Any, kwargs: Any, number: int) -> str:
     """Which fold of a cross-validation a task fits and scores; its functions are known by their names."""
-    inner = getattr(function, "function", function)
-    if getattr(inner, "__name__", "") not in ("_fit_and_score", "_fit_and_predict", "_incremental_fit_estimator"):
+    if getattr(getattr(function, "function", function), "__name__", "") not in _FOLDS:
         return ""
     progress = kwargs.get("split_progress")
     return f"fold {progress[0] + 1 if progress else number + 1}"
 
 
-def _stream(watch: EstimatorWatch, context: Context, number: int, results: Any) -> Iterator[Any]:
-    try:
-        for result in results:
-            yield _unwrapped(watch, context, result)
-    finally:
-        _calls.pop(number, None)
-
-
-def _unwrapped(watch: EstimatorWatch, context: Context, result: Any) -> Any:
-    if not isinstance(result, Brought):
-        return result
-    watch.add(context, result.rows, result.kinds, result.notes)
-    frame = top()
-    if frame is not None:  # what the call that made the task had done elsewhere
-        frame.probes.update(result.probes)
-    return result.value
-
-
-@dataclass(frozen=True)
 class Task:
-    """A joblib task that knows where it was made."""
+    """A joblib task that knows where it was made; else it is its function."""
 
-    function: Any
-    process: int
-    call: int
-    phase: str
-    scope: str
-    is_fold: bool
-    phases: tuple[str, ...]
-    parts: Kinds
+    def __init__(self, place: Place, function: Any, home: Home | None) -> None:
+        self.place, self.function, self.home = place, function, home
+
+    @property
+    def __name__(self) -> str:
+        """Dask shows it."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def __reduce__(self) -> Any:
+        if self.home is not None:
+            self.home.expect()
+        return Landing(), (tuple(self.place), self.function)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Task) and bool(self.function == other.function)
+
+    def __hash__(self) -> int:
+        return hash(self.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        known = _calls.get(self.call) if os.getpid() == self.process else None
-        if known is not None:
-            return contextvars.copy_context().run(self._here, known, args, kwargs)
+        if self.home is not None:
+            return self._here(self.home, args, kwargs)
         return self._elsewhere(args, kwargs)
 
-    def _here(self, known: tuple[Context, tuple[Frame, ...]], args: Any, kwargs: Any) -> Any:
-        CONTEXT.set(known[0])
-        STACK.set((*known[1], Frame(None, "", self.phase, self.scope)) if self.is_fold else known[1])
-        return self.function(*args, **kwargs)
+    def _parts(self, args: Any) -> Parts:
+        return tuple((name, args[i]) for i, name in self.place.known)
+
+    def _here(self, home: Home, args: Any, kwargs: Any) -> Any:
+        home.ran_here = True
+        frames, place = home.frames, self.place
+        alone = home.thread == get_ident() and STACK.get() is frames  # in turn, where joblib was called
+        if alone and not place.is_fold:
+            return self.function(*args, **kwargs)
+        probes = Counter[Any]()
+        if place.is_fold:
+            frames = (*frames, Frame(None, "", place.phase, place.scope))
+        elif frames:  # threads must not count in one frame
+            mine = copy.copy(frames[-1])
+            mine.probes, mine.kinds = probes, mine.kinds + self._parts(args)  # Dask copies what it sends to threads
+            frames = (*frames[:-1], mine)
+        before, reset = None if alone else CONTEXT.set(home.context), STACK.set(frames)
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            STACK.reset(reset)
+            if before is not None:
+                CONTEXT.reset(before)
+            if probes:
+                home.counted_here(probes)
 
     def _elsewhere(self, args: Any, kwargs: Any) -> Any:
-        watch = _workers_watch()
-        with opened("worker", phases=self.phases) as context:
-            frame = Frame(None, "", self.phase, self.scope, kinds=() if self.is_fold else self.parts)
-            reset = STACK.set((frame,) if self.scope else ())
+        place = self.place
+        kinds = self._parts(args) + place.kinds
+        frame = Frame(None, "", place.phase, place.scope, place.silent, kinds, place.unheard)
+        with opened("worker", phases=place.phases) as context:
+            reset = STACK.set((frame,) if place.scope else ())
+            own.catch_up()
             try:
-                value = _counted(self.function)(*args, **kwargs)
+                value = self.function(*args, **kwargs)
             finally:
                 STACK.reset(reset)
-            harvest = watch.collect(context.token)
-        kinds = {scope: layer.kind for scope, layer in harvest.layers.items()}
-        return Brought(value, list(harvest.ledger), kinds, harvest.notes, dict(frame.probes))
+            probes = frame.probes if not place.is_fold else Counter[Any]()  # no rule speaks for a fold
+            try:
+                brought = _harvested(context.token, probes)
+            except Exception as error:  # the task comes first
+                brought = Brought([], {}, (f"a worker's counts are lost: {type(error).__name__}: {error}",), probes)
+        return Returning(place[:2], secrets.token_hex(8), value, brought)
 
 
-def _counted(function: Any) -> Any:
-    """A function that came to this process before its watch began is not yet the one that counts."""
-    inner = getattr(function, "function", None)  # inside scikit-learn's own wrapper, which carries its settings
-    if inner is not None:
-        function.function = _counted(inner)
-        return function
-    found = getattr(sys.modules.get(getattr(function, "__module__", "")), getattr(function, "__name__", ""), None)
-    return found if getattr(found, "__wrapped__", None) is function else function
+def _harvested(token: Token, probes: Counter[Any]) -> Brought:
+    harvests = WATCHERS.harvest(token)
+    rows = list(sum((harvest.ledger for harvest in harvests), sum(token.inner, Ledger())))
+    scopes = {row.scope for row in rows}
+    kinds = {scope: layer.kind for one in harvests for scope, layer in one.layers.items() if scope in scopes}
+    notes = dict.fromkeys(note for one in harvests for note in one.notes)
+    if not WATCHERS.sessions:
+        for watch in WATCHERS.watches.values():
+            watch.notes.clear()  # this worker may serve another session next
+    return Brought(rows, kinds, tuple(notes), probes)
 
 
-@dataclass(frozen=True)
-class Brought:
-    """What a task in another process sends home."""
+def landed(origin: str) -> Callable[..., Any]:
+    """A task made in process `origin` is being unpickled. It and its function follow."""
+    home_again = origin == process()
+    if not home_again:
+        WATCHERS.hold("sklearn", "catboost")
 
-    value: Any
-    rows: list[Row]
-    kinds: dict[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    probes: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    def task(place: tuple[Any, ...], function: Any) -> Any:
+        at = Place(*place)
+        home = HOMES.get(at.call) if home_again else None
+        return function if home_again and home is None else Task(at, function, home)
 
-
-_worker: list[EstimatorWatch] = []
-
-
-def _workers_watch() -> EstimatorWatch:
-    """One for each worker process, for as long as it lives."""
-    from bitwatt.backends.sklearn.watch import EstimatorWatch
-
-    if not _worker or not _worker[0].on:
-        _worker[:] = [EstimatorWatch()]
-        _worker[0].start()
-    return _worker[0]
+    return task

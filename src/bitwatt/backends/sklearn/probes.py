@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bitwatt.backends.sklearn.frames import top
+from bitwatt.backends.sklearn.frames import STACK
 from bitwatt.backends.sklearn.names import LIBRARIES
 from bitwatt.imports import when_imported
 
-#: From the arguments of a call and its result to the sizes that its cost depends on.
-Sizes = Callable[[tuple[Any, ...], dict[str, Any], Any], tuple[Any, ...]]
+#: From the arguments of a call and its result to the sizes that its cost depends on; None where nothing is to be told
+#: (only for probes that look `before` the call).
+Sizes = Callable[[tuple[Any, ...], dict[str, Any], Any], tuple[Any, ...] | None]
 
 
 @dataclass(frozen=True)
@@ -47,26 +48,29 @@ def probe(
     that the call moves on) reaches `sizes` as the keyword argument `before`. A function that hands out another one to
     be called many times (a product with a Hessian) goes through `handing`: it gets the result and `tick`, which counts
     one call of `name` + "_inner" with the sizes it is given, and returns what the caller gets instead."""
+    _unheard.clear()
     PROBES.append(Probe(path, name or path.rpartition(".")[2].rpartition(":")[2], sizes, before, handing))
 
 
-_deaf: dict[str, frozenset[str]] = {}
+_hears: dict[str, tuple[str, ...]] = {}
 _unheard: dict[type, frozenset[str]] = {}
 
 
-def deaf(kinds: str, *names: str) -> None:
-    """Rules of these estimators, known by how their qualified names begin, have no use for these probes: they cost
-    inner loops that call the same functions next to nothing."""
-    _deaf[kinds] = _deaf.get(kinds, frozenset()) | set(names)
+def hears(kinds: str, *names: str) -> None:
+    """Rules of these estimators, known by how their qualified names begin, use these probes, known by how theirs
+    begin, and no others: those then cost next to nothing. Who is not named hears all; the longest name counts."""
+    _hears[kinds] = names
     _unheard.clear()
 
 
-def _unheard_by(kind: type) -> frozenset[str]:
+def unheard_by(kind: type) -> frozenset[str]:
+    """Names of the probes that an estimator has no use for."""
     known = _unheard.get(kind)
     if known is None:
         name = f"{kind.__module__}.{kind.__qualname__}"
-        parts = [names for begins, names in _deaf.items() if name.startswith(begins)]
-        known = _unheard[kind] = frozenset().union(*parts)
+        begins = max((begins for begins in _hears if name.startswith(begins)), key=len, default=None)
+        heard = ("",) if begins is None else _hears[begins]
+        known = _unheard[kind] = frozenset(one.name for one in PROBES if not one.name.startswith(heard))
     return known
 
 
@@ -142,38 +146,71 @@ def _exchange(functions: _Exchange, package: str = "") -> None:
                 held[key] = found[1]
 
 
-def _before(watch: Any, one: Probe, args: tuple[Any, ...]) -> Any:
-    if one.before is None:
-        return None
-    try:
-        return one.before(args)
-    except Exception as error:  # the fit comes first
-        watch.notes.setdefault(f"{one.name} could not be counted: {type(error).__name__}: {error}", None)
-        return None
-
-
 def _counting(watch: Any, one: Probe, original: Any) -> Any:
+    """The function, counted; each kind of probe has the least that it needs between the program and its function."""
     kind = type(original) if isinstance(original, (staticmethod, classmethod)) else None
     function = original.__func__ if kind is not None else original
-
-    @functools.wraps(function)
-    def counted(*args: Any, **kwargs: Any) -> Any:
-        frame = top() if watch.on else None
-        if frame is None or one.name in _unheard_by(type(frame.estimator)):
-            return function(*args, **kwargs)
-        before = _before(watch, one, args)
-        result = function(*args, **kwargs)
-        try:
-            told = kwargs if one.before is None else {**kwargs, "before": before}
-            sizes = one.sizes(args, told, result) if one.sizes is not None else ()
-        except Exception as error:  # the fit comes first; its count is then a lower bound, and says so
-            watch.notes.setdefault(f"{one.name} could not be counted: {type(error).__name__}: {error}", None)
-            sizes = ("unknown",)
-        frame.probes[(one.name, *sizes)] += 1
-        if one.handing is not None:
-            probes, inner = frame.probes, f"{one.name}_inner"
-            return one.handing(result, lambda *more: probes.update(((inner, *sizes, *more),)))
-        return result
-
+    make = _simple if one.before is None and one.handing is None else _around
+    counted = functools.wraps(function)(make(watch, one, function))
     counted.__bitwatt_probe__ = one.name  # type: ignore[attr-defined]
     return kind(counted) if kind is not None else counted
+
+
+def _simple(watch: Any, one: Probe, function: Any) -> Any:
+    name, sizes, alone = one.name, one.sizes, (one.name,)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        frames = STACK.get() if watch.on else ()
+        if not frames or name in frames[-1].unheard:
+            return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+        seen = alone
+        if sizes is not None:
+            try:
+                seen = (name, *(sizes(args, kwargs, result) or ()))
+            except Exception as error:
+                seen = _lost(watch, name, error)
+        frames[-1].probes[seen] += 1
+        return result
+
+    return counted
+
+
+def _around(watch: Any, one: Probe, function: Any) -> Any:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        frames = STACK.get() if watch.on else ()
+        if not frames or one.name in frames[-1].unheard:
+            return function(*args, **kwargs)
+        told: dict[str, Any] = kwargs
+        if one.before is not None:
+            told = {**kwargs, "before": None}
+            try:
+                told["before"] = one.before(args)
+            except Exception as error:
+                _lost(watch, one.name, error)
+        result = function(*args, **kwargs)
+        try:
+            found = one.sizes(args, told, result) if one.sizes is not None else ()
+            if found is None:
+                return result
+            seen = (one.name, *found)
+        except Exception as error:
+            seen = _lost(watch, one.name, error)
+        probes = frames[-1].probes
+        probes[seen] += 1
+        if one.handing is None:
+            return result
+        inner = (f"{one.name}_inner", *seen[1:])
+
+        def tick(*more: Any) -> None:
+            probes[(*inner, *more)] += 1
+
+        return one.handing(result, tick)
+
+    return counted
+
+
+def _lost(watch: Any, name: str, error: Exception) -> tuple[Any, ...]:
+    """The fit comes first; its count is then a lower bound, and says so."""
+    watch.notes.setdefault(f"{name} could not be counted: {type(error).__name__}: {error}", None)
+    return (name, "unknown")

@@ -8,7 +8,7 @@ from bitwatt.formulas.boosting import Histograms, binning, histogram_splits, los
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
-from bitwatt.rules.sklearn.tree import checked, descended, grown, targets
+from bitwatt.rules.sklearn.tree import checked, descended, grown, part_of, targets
 
 _GRADIENT = ("sklearn.ensemble.GradientBoostingClassifier", "sklearn.ensemble.GradientBoostingRegressor")
 _HISTOGRAM = ("sklearn.ensemble.HistGradientBoostingClassifier", "sklearn.ensemble.HistGradientBoostingRegressor")
@@ -40,11 +40,19 @@ def _leaf(name: str, trees: int) -> float:
     return {"squared_error": 0.0, "log_loss": 9.0, "exponential": 6.5}.get(name, 2.0)
 
 
+def _fresh(facts: dict[str, Any], probe: str, count: int) -> int:
+    """How many of so many rounds or trees this fit grew: a warm start goes on from those that are there."""
+    built = sum(times for name, *_, times in facts.get("probes", ()) if name == probe)
+    return built if facts.get("warm_start") and 0 < built < count else count
+
+
 @rule(*(f"{kind}.fit" for kind in _GRADIENT), family="boosting")
 def gradient_boosting_fit(X: TensorSpec, y: Any = None, subsample: float = 1.0, **facts: Any) -> Work:
     """For each round the gradients, the trees over them (with three sums of weights), a step in each leaf, 2 operations
-    a sample for the new predictions, and the loss. Parts of the samples are drawn, or kept to decide when to stop."""
-    stages, trees = facts["stages"], _classes(facts)
+    a sample for the new predictions, and the loss. Parts of the samples are drawn, or kept to decide when to stop. A
+    warm start predicts with the trees that are there, which the new ones are taken to be like."""
+    stages, trees = _fresh(facts, "trees", facts["stages"]), _classes(facts)
+    old = facts["stages"] - stages
     classifier = isinstance(y, tuple) or (isinstance(y, TensorSpec) and "n_classes_" in facts)
     name = facts.get("loss", "squared_error")
     price = loss(name, trees if trees > 1 else 2)
@@ -53,13 +61,14 @@ def gradient_boosting_fit(X: TensorSpec, y: Any = None, subsample: float = 1.0, 
     each = price.gradient + price.mean + (2 if name == "huber" else 0)
     each += trees * (3 + 2 + _leaf(name, trees) * subsample + (subsample < 1))
     work = checked(X) + targets(y) + arithmetic(0, DOUBLE, add=X.shape[0])
-    work += grown(X, facts) + arithmetic(each * rows * stages, DOUBLE) + _link(rows, trees, classifier, facts)
+    work += part_of(grown(X, facts), stages, facts["stages"]) + arithmetic(each * rows * stages, DOUBLE)
+    work += _link(rows, trees, classifier, facts) + arithmetic(2 * rows * trees * old, DOUBLE)
     if kept:
         held = X.shape[0] - rows
         work += arithmetic(held * stages * (price.mean + 2 * trees), DOUBLE) + _link(held, trees, classifier, facts)
     elif not classifier and name == "squared_error":
         work += arithmetic(2 * rows, DOUBLE)
-    return replace(work, estimated=True) if facts.get("init") not in (None, "zero") else work
+    return replace(work, estimated=True) if old or facts.get("init") not in (None, "zero") else work
 
 
 def _raw(X: TensorSpec, facts: dict[str, Any], classifier: bool) -> Work:
@@ -129,9 +138,11 @@ def gradient_boosting_log_proba(out: tuple[TensorSpec, ...] = (), **_: Any) -> W
 def histogram_boosting_fit(X: TensorSpec, y: Any = None, **facts: Any) -> Work:
     """For each round the gradients and hessians, then histograms of them: the smaller child of a split is summed
     sample by sample for every feature, the larger one is its parent less that, and every bin is judged. How many bins
-    leave enough samples on both sides follows from the splits above, if samples lie evenly in the bins."""
+    leave enough samples on both sides follows from the splits above, if samples lie evenly in the bins. A warm start
+    predicts with the trees that are there, which the new ones are taken to be like."""
     rows, features = X.shape
-    trees = _classes(facts)
+    trees, grown_now = _classes(facts), _fresh(facts, "grower", facts["hist_trees"])
+    share = grown_now / facts["hist_trees"]
     classifier = "n_classes_" in facts or "classes_" in facts
     name = facts.get("loss", "squared_error")
     price = loss(name, trees if trees > 1 else 2)
@@ -144,11 +155,12 @@ def histogram_boosting_fit(X: TensorSpec, y: Any = None, **facts: Any) -> Work:
     splits = histogram_splits(
         found, features, facts.get("max_features") or 1.0, constant, facts.get("max_bins", 255) + 1
     )
-    rounds = facts["hist_trees"] // trees
+    rounds = grown_now // trees
     each = price.gradient if constant else price.both
     each += trees + (2 if not constant and weighted else 0) + (1 if name in ("absolute_error", "quantile") else 0)
     bins = binning(features, facts["hist_bins"], facts.get("max_bins", 255))
-    work = arithmetic(splits + each * used * rounds + bins, DOUBLE)
+    again = used * (facts["hist_trees"] - grown_now)
+    work = arithmetic(splits * share + each * used * rounds + bins + again, DOUBLE)
     if early:
         work += arithmetic((rows * price.mean + held * trees) * (rounds + 1), DOUBLE)
     work += arithmetic((1 + trees) * rows, DOUBLE) + (targets(y) if not classifier else Work())

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from bitwatt.formulas import covariances
+from bitwatt.formulas import covariances, lapack
 from bitwatt.formulas.arrays import column_means, floats
 from bitwatt.formulas.descent import gram_coordinate_descent, least_angles
+from bitwatt.formulas.distances import of_bits
 from bitwatt.formulas.inside import Probes, inside, seen
 from bitwatt.formulas.linear import Design
 from bitwatt.formulas.vector import DOUBLE, arithmetic
@@ -17,6 +18,8 @@ _ALL = ("EmpiricalCovariance", "ShrunkCovariance", "LedoitWolf", "OAS", "MinCovD
         "GraphicalLasso", "GraphicalLassoCV")  # fmt: skip
 #: Series of so many concentration steps end at their limit, longer ones when nothing changes.
 _SHORT = 3
+#: Of a cross-validation that was not told how many.
+_FOLDS = 5
 
 free(
     *(f"{_HERE}.{name}.correct_covariance" for name in ("MinCovDet", "EllipticEnvelope")),
@@ -33,6 +36,15 @@ def precision(probes: Probes = (), **_: Any) -> Work:
     return inside(probes)
 
 
+def _inverted(X: TensorSpec, assume_centered: bool, shrunk: bool, probes: Probes) -> Work:
+    """Everything inside; pseudo-inverses of covariances of fewer rows than columns do not have full rank."""
+    rank = X.shape[0] - (not assume_centered)
+    work = inside(probes, "scipy pinvh")
+    for size, bits, times in seen(probes, "scipy pinvh"):
+        work += lapack.pseudo_inverse_symmetric(size, of_bits(bits), rank, shrunk=shrunk) * times
+    return work
+
+
 @rule(f"{_HERE}.EmpiricalCovariance.fit", f"{_HERE}.ShrunkCovariance.fit", family="covariance")
 def empirical_fit(
     X: TensorSpec, assume_centered: bool = False, shrinkage: float | None = None, probes: Probes = (), **_: Any
@@ -41,7 +53,8 @@ def empirical_fit(
     n, f = X.shape
     means = Work() if assume_centered else column_means(n, f, floats(X))
     shrunk = arithmetic(0 if shrinkage is None else 2 * f * f, DOUBLE)
-    return inside(probes) + means + shrunk + covariances.covariance(n, f, centred=assume_centered, precision=floats(X))
+    inverse = _inverted(X, assume_centered, shrinkage is not None, probes)
+    return inverse + means + shrunk + covariances.covariance(n, f, centred=assume_centered, precision=floats(X))
 
 
 @rule(f"{_HERE}.LedoitWolf.fit", f"{_HERE}.OAS.fit", family="covariance")
@@ -54,7 +67,8 @@ def shrunk_fit(
     own = floats(X)
     centring = Work() if assume_centered else column_means(n, f, own) + arithmetic(X.numel, own)
     shrinkage = covariances.shrinkage(n, f, own) if block_size is not None else arithmetic(4 * f * f, own)
-    return inside(probes) + centring + shrinkage + covariances.covariance(n, f, centred=True, precision=own)
+    inverse = _inverted(X, assume_centered, True, probes)
+    return inverse + centring + shrinkage + covariances.covariance(n, f, centred=True, precision=own)
 
 
 @rule(*(f"{_HERE}.{name}.mahalanobis" for name in _ALL), f"{_HERE}.EllipticEnvelope.decision_function",
@@ -111,16 +125,20 @@ def reweighted(data: TensorSpec, probes: Probes = (), **_: Any) -> Work:
 
 @rule(f"{_HERE}.GraphicalLasso.fit", f"{_HERE}.GraphicalLassoCV.fit", family="covariance")
 def graphical_fit(
-    X: TensorSpec, assume_centered: bool = False, covariance: Any = None, probes: Probes = (), **_: Any
-) -> Work:
+    X: TensorSpec, assume_centered: bool = False, covariance: Any = None, probes: Probes = (), cv: Any = None,
+    alphas: Any = None, n_refinements: int = 0, **_: Any,
+) -> Work:  # fmt: skip
     """The covariance, then for every sweep and column a regression on the others by coordinate descent or least
-    angles, as counted, and a product with their covariance. Cross-validation repeats that for each fold and alpha."""
+    angles, as counted, and a product with their covariance. Cross-validation repeats that for each fold and alpha; the
+    covariances of both parts are made for each fold as often as alphas are refined."""
     n, f = X.shape
     work = inside(probes) + column_means(n, f, floats(X))
-    work += covariances.covariance(n, f, centred=assume_centered, precision=floats(X))
+    paths = (n_refinements if isinstance(alphas, int) else 1) if n_refinements else 0
+    folds = cv if isinstance(cv, int) else _FOLDS
+    work += covariances.covariance(n, f, centred=assume_centered, precision=floats(X)) * (1 + paths * folds)
     columns = 0
-    for *sizes, sweeps, nonzero, _one, times in seen(probes, "linear_gram_descent"):
-        work += gram_coordinate_descent(Design.probed(*sizes), sweeps, nonzero) * times
+    for *sizes, sweeps, nonzero, ended, times in seen(probes, "linear_gram_descent"):
+        work += gram_coordinate_descent(Design.probed(*sizes), sweeps, nonzero, bool(ended)) * times
         columns += times
     for samples, features, given, made, products, bits, steps, active, times in seen(probes, "linear_lars"):
         design = Design.probed(samples, features, -1, bits)

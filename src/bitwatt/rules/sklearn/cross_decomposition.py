@@ -24,7 +24,7 @@ def _standardised(n: int, columns: int, scale: bool) -> Work:
     return work + (column_variances(n, columns, DOUBLE) + arithmetic(n * columns, DOUBLE) if scale else Work())
 
 
-@rule(*names("fit", *_PLS, module=_MODULE), family="linear")
+@rule(*names("fit", "PLSRegression", "PLSCanonical", module=_MODULE), family="linear")
 def partial_least_squares(
     X: TensorSpec,
     y: Any = None,
@@ -40,13 +40,15 @@ def partial_least_squares(
 ) -> Work:
     """For each component iterations of the power method (weights of X and y from each other's scores: a product with
     each matrix and with its transpose), scores and loadings (one product each), and both matrices less their outer
-    product. CCA takes pseudo-inverses of both first."""
+    product. CCA takes pseudo-inverses of both first. Or the weights are of the SVD of XᵀY."""
     n, p, q = X.shape[0], X.shape[1], targets_of(y)
     work = _standardised(n, p, scale) + _standardised(n, q, scale)
-    iterations = n_iter_ if isinstance(n_iter_, tuple) else (1,) * n_components
+    iterations = n_iter_ if isinstance(n_iter_, tuple) and n_iter_ else (1,) * n_components
     X_, Y_ = Design(n, p, -1, DOUBLE), Design(n, q, -1, DOUBLE)
     canonical = q > 1 and (x_scores_ is None or deflation_mode == "canonical")
     step = X_.transposed() + X_.times() + Y_.transposed() + Y_.times() + arithmetic(5 * n + 8 * p + 8 * q, DOUBLE)
+    if algorithm == "svd":
+        step = product(p, n, q, DOUBLE) + svd(p, q, DOUBLE)
     for passes in iterations:
         work += step * passes
         work += X_.times() + Y_.times() + X_.transposed() + Y_.transposed() + arithmetic(7 * n, DOUBLE)
@@ -57,6 +59,12 @@ def partial_least_squares(
     rotations = product(k, p, k, DOUBLE) + product(p, k, k, DOUBLE) + product(k, q, k, DOUBLE)
     rotations += product(q, k, k, DOUBLE) + pseudo_inverse(k, k, DOUBLE) * 2
     return work + rotations + product(p, k, q, DOUBLE) + arithmetic(2 * p * q, DOUBLE)
+
+
+@rule(*names("fit", "CCA", module=_MODULE), family="linear")
+def canonical_correlation(X: TensorSpec, **given: Any) -> Work:
+    """As for partial least squares, with the pseudo-inverses of both matrices for each component."""
+    return partial_least_squares(X, **{**given, "mode": "B"})
 
 
 @rule(*names("predict", *_PLS, module=_MODULE), family="linear")

@@ -20,7 +20,7 @@ from bitwatt.formulas.arrays import (
 )
 from bitwatt.formulas.decompose import Probes, lanczos, randomised
 from bitwatt.formulas.lapack import determinant, eigh_divided, inverse_checked, svd, syrk
-from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm
+from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm, multiplied
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -114,7 +114,7 @@ def pca_back(X: TensorSpec, components_: Any = None, whiten: bool = False, **_: 
     """The finiteness check, a product with the components (scaled, where they whiten), and the mean."""
     k, f = components_.shape
     p = floats(X) if components_.precision.bits == 32 else DOUBLE
-    return checked(X) + gemm(X.shape[0], k, f, p) + arithmetic(X.shape[0] * f + whiten * k * f, p)
+    return checked(X) + multiplied(X.shape[0], k, f, p) + arithmetic(X.shape[0] * f + whiten * k * f, p)
 
 
 def _mean(name: str) -> None:

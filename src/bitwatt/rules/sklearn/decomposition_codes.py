@@ -9,7 +9,7 @@ from bitwatt.formulas.decompose import Probes, randomised, times_seen
 from bitwatt.formulas.inside import inside
 from bitwatt.formulas.lapack import solve_positive, svd, syrk
 from bitwatt.formulas.parts import atoms_updated
-from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm
+from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm, multiplied
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -99,7 +99,7 @@ for _kind in _CODERS:
         atoms = dictionary if isinstance(dictionary, TensorSpec) else components_
         k, f = atoms.shape
         p = floats(X)
-        return checked(X) + Work.of(p, add=X.shape[0] * k * bool(split_sign)) + gemm(X.shape[0], k, f, p)
+        return checked(X) + Work.of(p, add=X.shape[0] * k * bool(split_sign)) + multiplied(X.shape[0], k, f, p)
 
 
 @rule(f"{_NAME}SparseCoder.fit", family="decomposition")
@@ -156,7 +156,7 @@ def sparse_pca_back(X: TensorSpec, components_: Any = None, **_: Any) -> Work:
     """The finiteness check, a product with the components, and the mean."""
     k, f = components_.shape
     p = floats(X) if components_.precision.bits == 32 else DOUBLE
-    return checked(X) + gemm(X.shape[0], k, f, p) + Work.of(p, add=X.shape[0] * f)
+    return checked(X) + multiplied(X.shape[0], k, f, p) + Work.of(p, add=X.shape[0] * f)
 
 
 @rule(

@@ -17,7 +17,7 @@ from bitwatt.formulas.parts import (
     multiplicative_w,
     topics_of_word,
 )
-from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm, multiplied
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn.decomposition import times
@@ -138,7 +138,7 @@ def nmf_back(X: TensorSpec, components_: Any = None, **_: Any) -> Work:
     """A product with the components."""
     p = floats(X) if components_.precision.bits == 32 else DOUBLE
     k, f = components_.shape
-    return gemm(X.shape[0], k, f, p) if X.nnz is None else times(X, f, p)
+    return multiplied(X.shape[0], k, f, p) if X.nnz is None else times(X, f, p)
 
 
 def _batch_costs(X: TensorSpec, k: int, probes: Probes) -> Work:

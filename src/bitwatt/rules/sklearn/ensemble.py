@@ -7,7 +7,7 @@ from bitwatt.formulas.trees import LOG2
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
-from bitwatt.rules.sklearn.tree import checked, descended, grown, targets
+from bitwatt.rules.sklearn.tree import checked, descended, grown, part_of, targets
 
 #: 2**x by numpy, read from its AVX2 code.
 _POWER = 61
@@ -29,8 +29,7 @@ def _new(facts: dict[str, Any], work: Work) -> Work:
     count = facts.get("tree_count", 0)
     if not facts.get("warm_start") or not built or built >= count:
         return work
-    ops = tuple((kind, precision, part, n * built // count) for kind, precision, part, n in work.ops)
-    return replace(work, ops=ops, estimated=True)
+    return replace(part_of(work, built, count), estimated=True)
 
 
 @rule(*(f"{forest}.fit" for forest in _FORESTS), family="forest")
@@ -82,8 +81,8 @@ def embedding_fit(X: TensorSpec, **facts: Any) -> Work:
     family="forest",
 )
 def predict_log_proba(out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
-    """The logarithm of predict_proba, which is counted."""
-    return function(LOG, sum(spec.numel for spec in out), DOUBLE)
+    """The logarithm of predict_proba, which is counted; less where all trees are sure."""
+    return replace(function(LOG, sum(spec.numel for spec in out), DOUBLE), estimated=True)
 
 
 free(

@@ -8,7 +8,7 @@ from typing import Any
 
 from bitwatt.dtypes import dtype
 from bitwatt.formulas.arrays import checked, floats, logarithms, stored
-from bitwatt.formulas.vector import DOUBLE, arithmetic
+from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -25,7 +25,6 @@ free(
 )  # fmt: skip
 free(
     f"{_NAME}HashingVectorizer.fit_transform", f"{_NAME}DictVectorizer.inverse_transform",
-    f"{_NAME}CountVectorizer.inverse_transform", f"{_NAME}TfidfVectorizer.inverse_transform",
     reason="calls transform, which is counted, or looks names up by index",
 )  # fmt: skip
 
@@ -48,8 +47,16 @@ def _text(probes: tuple[Any, ...]) -> Work:
 )  # fmt: skip
 def count_words(probes: tuple[Any, ...] = (), **_: Any) -> Work:
     """One step for each character that is read and for each token that is counted. The weights of tf-idf are counted as
-    their own: TfidfTransformer."""
-    return _text(probes)
+    their own: TfidfTransformer. Where only the most frequent words are kept, their counts are added up when they are
+    learnt: a product with ones."""
+    kept = (found[1:] for found in probes if found[0] == "limited" and len(found) == 4)
+    return sum((arithmetic(2 * n * times, SINGLE if bits == 32 else DOUBLE) for n, bits, times in kept), _text(probes))
+
+
+@rule(*(f"{_NAME}{kind}.inverse_transform" for kind in ("CountVectorizer", "TfidfVectorizer")), family="text")
+def words_back(X: TensorSpec, **_: Any) -> Work:
+    """The finiteness check; names are looked up by index."""
+    return checked(X) if X.precision.kind == "float" else Work()
 
 
 @rule(f"{_NAME}HashingVectorizer.transform", family="text")

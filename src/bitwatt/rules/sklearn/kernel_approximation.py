@@ -5,7 +5,7 @@ from typing import Any
 
 from bitwatt.formulas.arrays import floats
 from bitwatt.formulas.fft import pocket_fft
-from bitwatt.formulas.inside import Probes, inside
+from bitwatt.formulas.inside import Probes, inside, seen
 from bitwatt.formulas.lapack import svd
 from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function, gemm
 from bitwatt.records import TensorSpec, Work
@@ -36,7 +36,8 @@ def nystroem_transform(X: TensorSpec, components_: TensorSpec, probes: Probes = 
 @rule(f"{_HERE}.RBFSampler.fit", family="kernel")
 def rbf_sampler_fit(X: TensorSpec, n_components: int = 100, gamma: Any = 1.0, probes: Probes = (), **_: Any) -> Work:
     """Normal numbers for the weights, uniform ones for the offsets; gamma="scale" takes the variance of X."""
-    variance = arithmetic(4 * X.numel if gamma == "scale" else 0, floats(X))
+    elements = X.numel if X.nnz is None else X.nnz
+    variance = arithmetic(4 * elements if gamma == "scale" else 0, floats(X))
     return inside(probes) + variance + arithmetic(n_components * (_NORMAL * X.shape[1] + _UNIFORM), DOUBLE)
 
 
@@ -66,10 +67,14 @@ def checked_fit(probes: Probes = (), **_: Any) -> Work:
 
 @rule(f"{_HERE}.AdditiveChi2Sampler.transform", family="kernel")
 def additive_transform(X: TensorSpec, sample_steps: int = 2, probes: Probes = (), **_: Any) -> Work:
-    """A root and a logarithm of each element that is not zero; each further step a factor, a sine and a cosine."""
-    stored = X.numel if X.nnz is None else X.nnz
-    each = 3 + LOG[0] + (sample_steps - 1) * 54
-    return inside(probes) + arithmetic(stored * each, floats(X))
+    """A root and a logarithm of each element that is not zero; each further step a factor, a sine and a cosine. Of one
+    the logarithm is known at once, and so are the sines and cosines of zero."""
+    looked = list(seen(probes, "chi2 values"))
+    ones = sum(ones * times for _, ones, times in looked)
+    stored = sum(values * times for values, _, times in looked) if looked else X.numel if X.nnz is None else X.nnz
+    each, known = 3 + LOG[0] + (sample_steps - 1) * 54, 3 + (sample_steps - 1) * 6
+    work = inside(probes) + arithmetic((stored - ones) * each + ones * known, floats(X))
+    return replace(work, estimated=not looked)  # nobody looked through the elements of a sparse matrix
 
 
 @rule(f"{_HERE}.PolynomialCountSketch.transform", family="kernel")

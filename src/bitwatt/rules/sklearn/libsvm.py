@@ -27,18 +27,18 @@ def _shared(n: int, f: int, stored: int) -> float:
 def _fit(kind: str) -> Any:
     def fit(
         X: TensorSpec, kernel: str = "rbf", degree: int = 3, gamma: Any = "scale", nu: float = 0.5,
-        shrinking: bool = True, probability: Any = False, probes: Probes = (), **_: Any,
+        shrinking: bool = True, probability: Any = False, cache_size: float = 200, probes: Probes = (), **_: Any,
     ) -> Work:  # fmt: skip
         """The finiteness check, the variance of X for gamma, and for each pair of classes: rows of the kernel's matrix
-        for all variables that move, and some six operations on each active row and iteration. Probabilities train five
-        times more, on four fifths."""
+        for all variables that move, and five to ten operations on each active row and iteration. Probabilities train
+        five times more, on four fifths."""
         elements = X.numel if X.nnz is None else X.nnz
         scale = 4 if gamma == "scale" and kernel != "precomputed" else 0
         work = inside(probes) + arithmetic(scale * elements, floats(X))
         for n, f, stored, problems, times in seen(probes, "libsvm"):
             each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored))
-            squares = arithmetic(n * smo.dot(f) if stored < 0 else 2 * stored, DOUBLE)
-            work += squares * times
+            if kernel == "rbf":  # which goes by the norms of the rows
+                work += arithmetic((n * smo.dot(f) if stored < 0 else 2 * stored) * times, DOUBLE)
             for rows, steps, used, at_bound in problems:
                 sizes = [(rows, steps, used, at_bound)]
                 if probability is True:
@@ -46,7 +46,8 @@ def _fit(kind: str) -> Any:
                     other = smo.predicted_kernel(kernel, f, degree, 0, -1)
                     work += smo.decided(rows, round(0.8 * used), other, 1)
                 for size in sizes:
-                    work += smo.solved(*size, each, kind=kind, nu=nu, shrinking=shrinking) * times
+                    problem = smo.Problem(*size, kind=kind, nu=nu, shrinking=shrinking)
+                    work += smo.solved(problem, each, smo.rows_cached(size[0], cache_size)) * times
         return work
 
     return fit
@@ -59,15 +60,14 @@ for _name, _kind in _KINDS.items():
 @rule(
     *(f"{_HERE}.{name}.predict" for name in _KINDS),
     *(f"{_HERE}.{name}.decision_function" for name in ("SVC", "NuSVC", "OneClassSVM")),
-    *(f"{_HERE}.{name}.predict_proba" for name in ("SVC", "NuSVC")),
     family="libsvm",
 )
 def predict(
     X: TensorSpec, support_vectors_: TensorSpec, dual_coef_: TensorSpec, kernel: str = "rbf", degree: int = 3,
-    probes: Probes = (), out: tuple[TensorSpec, ...] = (), **_: Any,
+    decision_function_shape: str = "ovr", probes: Probes = (), out: tuple[TensorSpec, ...] = (), **_: Any,
 ) -> Work:  # fmt: skip
-    """The kernel of each row with each support vector, times a coefficient for each other class; probabilities take an
-    exponential for each pair of classes, and are made to agree with each other (some 65 for each class)."""
+    """The kernel of each row with each support vector, times a coefficient for each other class. Decisions of pairs of
+    classes are added up by class: sums and votes (4 for each pair), and five to bring the sums between votes."""
     n, f = X.shape
     coefficients, used = dual_coef_.shape
     classes = coefficients + 1
@@ -77,10 +77,19 @@ def predict(
         stored, shared = mine + theirs, mine * theirs / max(f, 1)
     each = smo.predicted_kernel(kernel, f, degree, stored, shared)
     work = inside(probes) + smo.decided(n, used, each, coefficients)
-    if out and len(out[0].shape) == 2:
-        pairs = n * classes * (classes - 1) // 2
-        work += function(EXP, pairs, DOUBLE) + arithmetic(10 * pairs + 65 * n * classes, DOUBLE)
+    if out and len(out[0].shape) == 2 and decision_function_shape == "ovr":
+        work += arithmetic(n * classes * (2 * (classes - 1) + 5), DOUBLE)
     return work
+
+
+@rule(*(f"{_HERE}.{name}.predict_proba" for name in ("SVC", "NuSVC")), family="libsvm")
+def predict_proba(X: TensorSpec, dual_coef_: TensorSpec, **given: Any) -> Work:
+    """Decisions, an exponential for each pair of classes, and what makes them agree with each other (some 65 for each
+    class)."""
+    n, classes = X.shape[0], dual_coef_.shape[0] + 1
+    pairs = n * classes * (classes - 1) // 2
+    decided = predict(X, dual_coef_=dual_coef_, **{**given, "out": ()})
+    return decided + function(EXP, pairs, DOUBLE) + arithmetic(10 * pairs + 65 * n * classes, DOUBLE)
 
 
 @rule(f"{_HERE}.OneClassSVM.score_samples", family="libsvm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.dtypes import Precision
@@ -117,9 +118,14 @@ def one_class_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis.predict_proba",
     family="linear",
 )
-def predict_proba(X: TensorSpec, coef_: Any = None, classes_: Any = None, solver: str = "", **_: Any) -> Work:
-    """After decision_function: the logistic function and its complement for two classes, else a softmax."""
+def predict_proba(
+    X: TensorSpec, coef_: Any = None, classes_: Any = None, solver: str = "", all_zero: bool = False, **_: Any
+) -> Work:
+    """After decision_function: the logistic function and its complement for two classes, else a softmax. Where a strong
+    penalty left nothing but zeros, the logistic function of zero is known at once."""
     rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_)
+    if classes == 2 and all_zero:
+        return arithmetic(4 * rows, precision)
     if classes == 2:
         return logistic(rows, precision) + arithmetic(rows, precision)
     return soft_max(rows, classes, precision)
@@ -142,9 +148,11 @@ def sgd_predict_proba(X: TensorSpec, loss: str = "hinge", coef_: Any = None, cla
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis.predict_log_proba",
     family="linear",
 )
-def predict_log_proba(X: TensorSpec, coef_: Any = None, classes_: Any = None, **_: Any) -> Work:
-    """The logarithms of what predict_proba gives, which is counted."""
-    return function(LOG, X.shape[0] * classes_of(classes_), result_precision(X, coef_))
+def predict_log_proba(X: TensorSpec, coef_: Any = None, classes_: Any = None, loss: str = "", **_: Any) -> Work:
+    """The logarithms of what predict_proba gives, which is counted. Probabilities that were clipped to 0 and 1, as
+    modified_huber does, take less."""
+    work = function(LOG, X.shape[0] * classes_of(classes_), result_precision(X, coef_))
+    return replace(work, estimated=loss == "modified_huber")
 
 
 @rule(*names("predict", "PoissonRegressor", "GammaRegressor", "TweedieRegressor"), family="linear")

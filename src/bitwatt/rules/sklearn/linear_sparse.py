@@ -26,8 +26,8 @@ def _descents(probes: Probes) -> Work:
     for *sizes, sweeps, nonzero, is_centred, weighted, times in calls(probes, "linear_sparse_descent"):
         design = Design.probed(*sizes)
         work += sparse_coordinate_descent(design, sweeps, nonzero, bool(is_centred), bool(weighted)) * times
-    for *sizes, sweeps, nonzero, _one, times in calls(probes, "linear_gram_descent"):
-        work += gram_coordinate_descent(Design.probed(*sizes), sweeps, nonzero) * times
+    for *sizes, sweeps, nonzero, ended, times in calls(probes, "linear_gram_descent"):
+        work += gram_coordinate_descent(Design.probed(*sizes), sweeps, nonzero, bool(ended)) * times
     for *sizes, sweeps, nonzero, tasks, times in calls(probes, "linear_task_descent"):
         work += task_coordinate_descent(Design.probed(*sizes), sweeps, nonzero, tasks) * times
     return work

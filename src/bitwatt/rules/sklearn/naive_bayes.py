@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.arrays import (
@@ -47,14 +48,20 @@ def _gaussian(X: TensorSpec, classes: int) -> Work:
     return checked(X) + each * classes
 
 
-def _likelihood(X: TensorSpec, classes: int, cells: int = 0) -> Work:
+def _likelihood(X: TensorSpec, classes: int) -> Work:
     """X·log P of each feature and class, in double, and the log prior."""
     features = X.shape[1]
     product = gemm(X.shape[0], features, classes, DOUBLE) if X.nnz is None else sparse_dense(X, classes, DOUBLE)
-    return checked(X) + product
+    return product
 
 
-def _joint(kind: str, X: TensorSpec, classes_: Any, binarize: Any = 0.0) -> Work:
+def _binary(X: TensorSpec, probes: tuple[Any, ...]) -> TensorSpec:
+    """X made of zeros and ones: of a sparse one only the ones stay stored."""
+    ones = [found[1] for found in probes if found[0] == "binary" and len(found) == 3]
+    return replace(X, nnz=ones[0]) if X.nnz is not None and ones and ones[0] >= 0 else X
+
+
+def _joint(kind: str, X: TensorSpec, classes_: Any, binarize: Any = 0.0, probes: tuple[Any, ...] = ()) -> Work:
     classes = max(length(classes_), 1)
     cells = classes * X.shape[1]
     if kind == "GaussianNB":
@@ -62,8 +69,8 @@ def _joint(kind: str, X: TensorSpec, classes_: Any, binarize: Any = 0.0) -> Work
     if kind == "CategoricalNB":
         return arithmetic(X.shape[0] * classes * (X.shape[1] + 1), DOUBLE)
     if kind == "ComplementNB":
-        return _likelihood(X, classes)
-    work = _likelihood(X, classes) + arithmetic(X.shape[0] * classes, DOUBLE)
+        return checked(X) + _likelihood(X, classes)
+    work = checked(X) + _likelihood(_binary(X, probes), classes) + arithmetic(X.shape[0] * classes, DOUBLE)
     if kind == "BernoulliNB":  # log(1 - P) of each feature, and the check of `binarize`
         again = checked(X) if binarize is not None else Work()
         work += again + function(EXP, cells, DOUBLE) + logarithms(cells, DOUBLE) + arithmetic(3 * cells, DOUBLE)
@@ -74,18 +81,18 @@ def _register(kind: str) -> None:
     p_of = floats if kind == "GaussianNB" else lambda _: DOUBLE
 
     @rule(f"{_NAME}{kind}.predict", f"{_NAME}{kind}.predict_joint_log_proba", family="classification")
-    def joint(X: TensorSpec, classes_: Any = (), binarize: Any = 0.0, **_: Any) -> Work:
+    def joint(X: TensorSpec, classes_: Any = (), binarize: Any = 0.0, probes: Any = (), **_: Any) -> Work:
         """The joint log-likelihood of each sample and class: for each class, Gaussian (x - mean)² / variance summed
         over features (4 each), categorical a look-up and an addition, else a product of X with the log-probabilities;
         the finiteness check; the largest is found by comparing."""
-        return _joint(kind, X, classes_, binarize)
+        return _joint(kind, X, classes_, binarize, probes)
 
     @rule(f"{_NAME}{kind}.predict_log_proba", family="classification")
-    def log_proba(X: TensorSpec, classes_: Any = (), binarize: Any = 0.0, **_: Any) -> Work:
+    def log_proba(X: TensorSpec, classes_: Any = (), binarize: Any = 0.0, probes: Any = (), **_: Any) -> Work:
         """The joint log-likelihood, its logsumexp over classes, and a subtraction."""
         classes = max(length(classes_), 1)
         normal = log_sum_exp(X.shape[0], classes, p_of(X)) + Work.of(p_of(X), add=X.shape[0] * classes)
-        return _joint(kind, X, classes_, binarize) + normal
+        return _joint(kind, X, classes_, binarize, probes) + normal
 
     @rule(f"{_NAME}{kind}.predict_proba", family="classification")
     def proba(X: TensorSpec, classes_: Any = (), **_: Any) -> Work:
@@ -102,7 +109,7 @@ def _counted(X: TensorSpec, classes: int) -> Work:
     features = X.shape[1]
     product = gemm(classes, X.shape[0], features, DOUBLE) if X.nnz is None else sparse_dense(X, classes, DOUBLE)
     cells = classes * features
-    return checked(X) + product + logarithms(cells + 2 * classes, DOUBLE) + arithmetic(5 * cells, DOUBLE)
+    return product + logarithms(cells + 2 * classes, DOUBLE) + arithmetic(5 * cells, DOUBLE)
 
 
 _COUNTED = [
@@ -114,16 +121,23 @@ _COUNTED = [
 def discrete_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, **_: Any) -> Work:
     """The finiteness check; how often each feature occurs in each class, a product of the labels (counted as their own:
     LabelBinarizer) with X in double; logarithms of the smoothed shares."""
+    return _discrete(X, X, classes_, sample_weight)
+
+
+def _discrete(X: TensorSpec, made: TensorSpec, classes_: Any, sample_weight: Any) -> Work:
+    """X is checked, and what was made of it is counted."""
     classes = max(length(classes_), 1)
     weights = arithmetic(X.shape[0] * (classes + 1), DOUBLE) if sample_weight is not None else Work()
-    return _counted(X, classes) + weights
+    return checked(X) + _counted(made, classes) + weights
 
 
 @rule(f"{_NAME}BernoulliNB.fit", f"{_NAME}BernoulliNB.partial_fit", family="classification")
-def bernoulli_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, binarize: Any = 0.0, **_: Any) -> Work:
+def bernoulli_fit(
+    X: TensorSpec, classes_: Any = (), sample_weight: Any = None, binarize: Any = 0.0, probes: Any = (), **_: Any
+) -> Work:
     """As MultinomialNB, with a second finiteness check where X is made binary first."""
     again = checked(X) if binarize is not None else Work()
-    return discrete_fit(X, classes_, sample_weight) + again
+    return _discrete(X, _binary(X, probes), classes_, sample_weight) + again
 
 
 @rule(f"{_NAME}CategoricalNB.fit", f"{_NAME}CategoricalNB.partial_fit", family="classification")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.dtypes import Precision
@@ -137,9 +138,11 @@ def boltzmann_partial_fit(X: TensorSpec, n_components: int = 256, batch_size: in
 
 @rule(f"{_BOLTZMANN}transform", family="network")
 def boltzmann_transform(X: TensorSpec, n_components: int = 256, components_: Any = None, **_: Any) -> Work:
-    """The finiteness check, a product with the components, the intercept, the logistic function."""
+    """The finiteness check, a product with the components, the intercept, the logistic function. Units far from zero
+    take less: estimated."""
     (n, f), p, k = X.shape, floats(X), n_components
-    return checked(X) + dense(n, f, k, p, X.nnz) + Work.of(p, add=n * k) + logistic(n * k, p)
+    work = checked(X) + dense(n, f, k, p, X.nnz) + Work.of(p, add=n * k) + logistic(n * k, p)
+    return replace(work, estimated=True)
 
 
 def _free_energy(X: TensorSpec, k: int, p: Precision) -> Work:
@@ -154,9 +157,10 @@ def _free_energy(X: TensorSpec, k: int, p: Precision) -> Work:
 def boltzmann_score(X: TensorSpec, n_components: int = 256, **_: Any) -> Work:
     """The finiteness check; the free energy of each sample as it is and with one value flipped: a product with the
     components and log(1 + exp) of each hidden unit (59 operations; single precision 49, 13 of them in double); then
-    log(1 + exp) of their difference."""
+    log(1 + exp) of their difference. Units far from zero take less: estimated."""
     p = floats(X)
-    return checked(X) + _free_energy(X, n_components, p) * 2 + arithmetic(60 * X.shape[0], p)
+    work = checked(X) + _free_energy(X, n_components, p) * 2 + arithmetic(60 * X.shape[0], p)
+    return replace(work, estimated=True)
 
 
 @rule(f"{_BOLTZMANN}gibbs", family="network")

@@ -190,12 +190,19 @@ def quantile_inverse(X: TensorSpec, n_quantiles_: int = 1000, output_distributio
     return work + arithmetic((NORMAL_CDF + 2) * kept, DOUBLE) if output_distribution == "normal" else work
 
 
-def _transformed(X: TensorSpec, method: str) -> Work:
+def _transformed(X: TensorSpec, method: str, probes: tuple[Any, ...]) -> Work:
     """Yeo-Johnson: log1p and expm1 with a product and a quotient. Box-Cox: scipy's function, 76 in double."""
     if method == "box-cox":
         return arithmetic(76.4 * X.numel, DOUBLE)
-    p = floats(X)
-    return function(LOG1P, X.numel, p) + function(EXPM1, X.numel, p) + arithmetic(2 * X.numel, p)
+    p, values = floats(X), _nonzero(X, probes)
+    work = function(LOG1P, values, p) + function(EXPM1, values, p) + arithmetic(2 * X.numel, p)
+    return replace(work, estimated=values % X.numel > 0)  # where there are zeros there may be ones: they take less too
+
+
+def _nonzero(X: TensorSpec, probes: tuple[Any, ...]) -> int:
+    """Values whose functions are not known at once, as those of zero are."""
+    looked = [found for found in probes if found[0] == "nonzero" and len(found) == 3]
+    return sum(values * times for _, values, times in looked) if looked else X.numel
 
 
 @rule(f"{_NAME}PowerTransformer.fit", f"{_NAME}PowerTransformer.fit_transform", family="scaling")
@@ -209,34 +216,37 @@ def power_fit(
 ) -> Work:
     """The finiteness check, mean and variance; then Brent's method evaluates the likelihood of each column at so many
     exponents: for Yeo-Johnson log1p twice, expm1 and 9 operations (the transform, its variance, the sum of log1p); what
-    follows the first logarithm is in double, as the exponent is. For Box-Cox 251 (the variance of logarithms by
-    logsumexp). The scaler that follows is counted as itself."""
+    follows the first logarithm is in double, as the exponent is; zeros take 10. For Box-Cox 251 (the variance of
+    logarithms by logsumexp). The scaler that follows is counted as itself."""
     p, (rows, columns) = floats(X), X.shape
-    evaluations = sum(times for name, *_, times in probes if name == "likelihood")
-    values = evaluations * rows
+    looked = [(sizes[0] if sizes else rows, times) for name, *sizes, times in probes if name == "likelihood"]
+    values = sum(nonzero * times for nonzero, times in looked)
+    zeros = sum(times for _, times in looked) * rows - values
     work = checked(X) + column_means(rows, columns, DOUBLE) + column_variances(rows, columns, DOUBLE)
     if method == "box-cox":
         work += arithmetic(251 * values, DOUBLE)
     else:
         work += function(LOG1P, 2 * values, p) + function(EXPM1, values, DOUBLE)
-        work += arithmetic(7 * values, DOUBLE) + arithmetic(2 * values, p)
-    work += _transformed(X, method)  # the optimiser ends with the transformed column
-    return work + _transformed(X, method) if standardize or out else work
+        work += arithmetic(7 * values + 10 * zeros, DOUBLE) + arithmetic(2 * values, p)
+    if method == "box-cox":  # the optimiser ends with the transformed column
+        return work + _transformed(X, method, ()) * (2 if standardize or out else 1)
+    return work + _transformed(X, method, probes)  # both are seen
 
 
 @rule(f"{_NAME}PowerTransformer.transform", family="scaling")
-def power_transform(X: TensorSpec, method: str = "yeo-johnson", **_: Any) -> Work:
+def power_transform(X: TensorSpec, method: str = "yeo-johnson", probes: tuple[Any, ...] = (), **_: Any) -> Work:
     """The finiteness check; log1p, expm1, a product and a quotient for each value; Box-Cox 76. The scaler that follows
     is counted as itself."""
-    return checked(X) + _transformed(X, method)
+    return checked(X) + _transformed(X, method, probes)
 
 
 @rule(f"{_NAME}PowerTransformer.inverse_transform", family="scaling")
-def power_inverse(X: TensorSpec, method: str = "yeo-johnson", **_: Any) -> Work:
-    """The finiteness check; a power (61; powf 27 in double) and four operations for each value; Box-Cox 50."""
+def power_inverse(X: TensorSpec, method: str = "yeo-johnson", probes: tuple[Any, ...] = (), **_: Any) -> Work:
+    """The finiteness check; a power (61; powf 27 in double) and four operations for each value, powers of 1 being known
+    at once; Box-Cox 50."""
     if method == "box-cox":
         return checked(X) + arithmetic(50 * X.numel, DOUBLE)
-    return checked(X) + power(X.numel, floats(X)) + arithmetic(4 * X.numel, floats(X))
+    return checked(X) + power(_nonzero(X, probes), floats(X)) + arithmetic(4 * X.numel, floats(X))
 
 
 @rule(f"{_NAME}FunctionTransformer.fit", family="scaling")

@@ -166,8 +166,10 @@ def bins(X: TensorSpec, n_bins: Any = 5, **_: Any) -> Work:
 
 
 @rule(f"{_NAME}KBinsDiscretizer.inverse_transform", family="encoding")
-def bins_back(X: TensorSpec, n_features_in_: int = 1, n_bins: Any = 5, **_: Any) -> Work:
-    """The finiteness check and the centres of the bins: 2 operations each."""
+def bins_back(X: TensorSpec, n_features_in_: int = 1, n_bins: Any = 5, encode: str = "onehot", **_: Any) -> Work:
+    """The finiteness check of the bins and their centres, 2 operations each. What was encoded is counted as the
+    encoder's, which a dense matrix of flags passes with a second check."""
     size = n_bins if isinstance(n_bins, int) else 5
     p = floats(X)
-    return Work.of(p, add=X.shape[0] * n_features_in_) + arithmetic(2 * size * n_features_in_, p)
+    again = checked(X) if encode == "onehot-dense" else Work()
+    return again + Work.of(p, add=X.shape[0] * n_features_in_) + arithmetic(2 * size * n_features_in_, p)

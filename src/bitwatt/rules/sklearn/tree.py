@@ -1,5 +1,6 @@
 """sklearn.tree."""
 
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.trees import Columns, Growth, best_splits, criterion, random_splits
@@ -36,11 +37,24 @@ def columns(X: TensorSpec, probes: tuple[tuple[Any, ...], ...]) -> Columns:
         return Columns(density=min(X.nnz / max(X.numel, 1), 0.999), width=X.shape[1])
     for name, *seen in probes:
         if name == "columns" and len(seen) > 3:
-            gapped, gaps, *blocks = seen[:-1]
-            looked = zip(blocks[::3], blocks[1::3], blocks[2::3], strict=True)
-            distinct = tuple(sorted((rows, values / 1000, share / 1000) for rows, values, share in looked))
-            return Columns(distinct, gapped / 1000, gaps / 1000, width=X.shape[1])
+            gapped, gaps, *blocks = (value for value in seen[:-1] if not isinstance(value, tuple))
+            kinds = next((value for value in seen if isinstance(value, tuple)), ())
+            alike = tuple((count, Columns(_distinct(parts))) for count, *parts in kinds)
+            return Columns(_distinct(blocks), gapped / 1000, gaps / 1000, width=X.shape[1], kinds=alike)
     return Columns()
+
+
+def _distinct(blocks: list[int]) -> tuple[tuple[int, float, float], ...]:
+    """Rows, distinct values, share with two or more; those two in thousandths."""
+    looked = zip(blocks[::3], blocks[1::3], blocks[2::3], strict=True)
+    return tuple(sorted((rows, values / 1000, share / 1000) for rows, values, share in looked))
+
+
+def part_of(work: Work, some: int, all_: int) -> Work:
+    """Of so many trees that are alike, the work of some."""
+    if some == all_:
+        return work
+    return replace(work, ops=tuple((kind, precision, part, n * some // all_) for kind, precision, part, n in work.ops))
 
 
 def grown(X: TensorSpec, facts: dict[str, Any]) -> Work:
@@ -100,6 +114,12 @@ def tree_predict(X: TensorSpec, check_input: bool = True, **facts: Any) -> Work:
     "sklearn.tree.ExtraTreeClassifier.predict_log_proba",
     family="tree",
 )
-def tree_predict_log_proba(out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
-    """The logarithm of predict_proba, which is counted."""
-    return arithmetic(23 * sum(spec.numel for spec in out), DOUBLE)
+def tree_predict_log_proba(out: tuple[TensorSpec, ...] = (), tree_unsure: float = 1.0, **_: Any) -> Work:
+    """The logarithm of predict_proba, which is counted. That of 1 is known, and that of 0 is a division: how many there
+    are is taken from the samples that the tree was grown on."""
+    work = Work()
+    for spec in out:
+        unsure = tree_unsure * spec.numel
+        none = (spec.numel - unsure) * (1 - 1 / max(spec.shape[-1], 1))
+        work += arithmetic(23 * unsure, DOUBLE, div=none)
+    return replace(work, estimated=True)

@@ -3,6 +3,8 @@ methods is told by the few functions that all of them call. Their names begin wi
 
 from __future__ import annotations
 
+import sys
+import weakref
 from typing import Any
 
 from bitwatt.backends.sklearn.facts import facts
@@ -34,12 +36,12 @@ def _get(args: Any, kwargs: Any, position: int, name: str, default: Any = None) 
 
 
 def _finite(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    from sklearn import get_config
-
     X = args[0]
-    is_checked = getattr(getattr(X, "dtype", None), "kind", "") == "f" and not get_config()["assume_finite"]
-    size = _nnz(X) if _nnz(X) >= 0 else getattr(X, "size", 0)
-    return _bits(X), int(size) if is_checked else 0
+    dtype = getattr(X, "dtype", None)
+    if getattr(dtype, "kind", "") != "f" or sys.modules["sklearn"].get_config()["assume_finite"]:
+        return _bits(X), 0
+    stored = _nnz(X)
+    return _bits(X), stored if stored >= 0 else int(X.size)
 
 
 def _is_transpose(a: Any, b: Any) -> bool:
@@ -170,14 +172,32 @@ probe(f"{_REDUCED}:RadiusNeighborsClassMode.compute", "radius", _reduced)
 
 
 def _tree(tree: Any) -> tuple[Any, ...]:
-    """Kind, metric, points, features, nodes."""
+    """Kind, metric, points, features, nodes. They never change, and a tree is asked many times."""
+    asked = _asked.get(id(tree))
+    if asked is not None and asked[0]() is tree:
+        return asked[1]
     n, f = tree.data.shape
     metric = next(type(part).__name__ for part in tree.__getstate__() if hasattr(part, "rdist_to_dist"))
-    return type(tree).__name__, metric.removesuffix("64"), int(n), int(f), int(tree.node_data.shape[0])
+    told = type(tree).__name__, metric.removesuffix("64"), int(n), int(f), int(tree.node_data.shape[0])
+    if len(_asked) >= _TREES:
+        _asked.clear()
+    _asked[id(tree)] = weakref.ref(tree), told
+    return told
+
+
+#: So many trees are remembered.
+_TREES = 64
+_asked: dict[int, tuple[weakref.ref[Any], tuple[Any, ...]]] = {}
 
 
 def _built(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    return _tree(args[0])
+    return (*_tree(args[0]), *_weighted(args[0]))
+
+
+def _weighted(tree: Any) -> tuple[bool, ...]:
+    """That its points have weights, where they do."""
+    weights = getattr(tree, "sample_weight", None)
+    return (True,) if weights is not None and len(weights) else ()
 
 
 def _calls(args: tuple[Any, ...]) -> int:
@@ -201,7 +221,7 @@ def _queried_radius(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 
 def _density(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     kernel = str(_get(args, kwargs, 3, "kernel", "gaussian"))
-    return (*_tree(args[0]), len(args[1]), _calls(args) - kwargs["before"], kernel)
+    return (*_tree(args[0]), len(args[1]), _calls(args) - kwargs["before"], kernel, *_weighted(args[0]))
 
 
 for _kind, _module in (("KDTree", "_kd_tree"), ("BallTree", "_ball_tree")):

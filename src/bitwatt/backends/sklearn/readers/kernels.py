@@ -57,3 +57,11 @@ def _concentrated(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 probe("sklearn.covariance._robust_covariance:_c_step", "concentration", _concentrated)
 probe("sklearn.manifold._spectral_embedding:lobpcg", "lobpcg",
       lambda args, kwargs, result: (int(args[0].shape[0]), int(args[1].shape[1])))  # fmt: skip
+
+
+def _above_zero(args: Any, kwargs: Any, result: Any) -> tuple[int, int]:
+    """Values above zero, and those that are one: their logarithm is zero, and so is the angle that follows."""
+    return int((args[0] > 0).sum()), int((args[0] == 1).sum())
+
+
+probe("sklearn.kernel_approximation:AdditiveChi2Sampler._transform_dense", "chi2 values", _above_zero)

@@ -11,6 +11,22 @@ def _dense(coefficients: Any) -> Any:
     return coefficients.toarray() if hasattr(coefficients, "toarray") else coefficients
 
 
+def _bound(estimator: Any, coefficients: Any, weights: Any) -> Any:
+    """The largest value of each support vector's coefficient: C times its weights, or what the largest one has where C
+    is not what bounds them."""
+    import numpy as np
+
+    support = estimator.support_
+    if estimator._impl in ("nu_svc", "one_class"):
+        return np.full(len(support), coefficients.max(initial=0.0))
+    bound = np.full(len(support), float(estimator.C))
+    if weights.size:
+        bound *= weights[support]
+    if estimator._impl == "c_svc":
+        bound *= np.repeat(estimator.class_weight_, estimator._n_support)
+    return bound
+
+
 def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """Rows, features, stored elements (-1: dense), and for each problem: rows, iterations, support vectors, those at
     their bound."""
@@ -18,7 +34,7 @@ def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 
     estimator, X, y = args[:3]
     coefficients = np.abs(_dense(estimator.dual_coef_))
-    bound = coefficients.max(initial=0.0) * (1 - 1e-9)
+    bound = _bound(estimator, coefficients, np.asarray(args[3] if len(args) > 3 else ())) * (1 - 1e-9)
     iterations = [int(steps) for steps in np.ravel(estimator._num_iter)]
     stored = int(X.nnz) if hasattr(X, "tocsr") else -1
     classes = len(estimator._n_support) if estimator._impl in ("c_svc", "nu_svc") else 1
@@ -32,8 +48,9 @@ def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     for i in range(classes):
         for j in range(i + 1, classes):
             parts = coefficients[j - 1, ends[i] : ends[i + 1]], coefficients[i, ends[j] : ends[j + 1]]
+            limits = bound[ends[i] : ends[i + 1]], bound[ends[j] : ends[j + 1]]
             used = sum(int((part > 0).sum()) for part in parts)
-            at_bound = sum(int((part >= bound).sum()) for part in parts)
+            at_bound = sum(int((part >= limit).sum()) for part, limit in zip(parts, limits, strict=True))
             steps = iterations[pair] if pair < len(iterations) else 0
             problems.append((int(rows[i] + rows[j]), steps, used, at_bound))
             pair += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bitwatt.backends.sklearn.facts import Facts, facts
 from bitwatt.backends.sklearn.probes import probe
 
 _LOSS = "sklearn.linear_model._linear_loss:LinearModelLoss"
@@ -21,6 +22,12 @@ def _of(X: Any) -> tuple[int, int, int, int]:
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str) -> Any:
     return args[place] if len(args) > place else kwargs.get(name)
+
+
+def _nonzero(w: Any) -> int:
+    import numpy as np  # here already, or nothing was fitted
+
+    return int(np.count_nonzero(w))
 
 
 def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> tuple[Any, ...]:
@@ -62,7 +69,7 @@ def _descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tupl
     """Samples, features, bits, sweeps, and the coefficients that are not zero in the end."""
     w: Any = kwargs.get("w", args[0] if args else None)
     X: Any = kwargs.get("X", args[3] if len(args) > 3 else None)
-    return *_of(X), int(result[3]), int((w != 0).sum()), 1
+    return *_of(X), int(result[3]), _nonzero(w), 1
 
 
 def _sparse_descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
@@ -70,12 +77,14 @@ def _sparse_descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) 
     centred = int(bool((kwargs["X_mean"] != 0).any()))
     weighted = int(kwargs.get("sample_weight") is not None)
     sizes = (int(y.shape[0]), int(w.shape[0]), int(data.shape[0]), 8 * w.dtype.itemsize)
-    return *sizes, int(result[3]), int((w != 0).sum()), centred, weighted
+    return *sizes, int(result[3]), _nonzero(w), centred, weighted
 
 
 def _gram_descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
+    """In the end whether the duality gap became as small as was asked for."""
     w, y = _given(args, kwargs, 0, "w"), _given(args, kwargs, 5, "y")
-    return int(y.shape[0]), int(w.shape[0]), -1, 8 * w.dtype.itemsize, int(result[3]), int((w != 0).sum()), 1
+    sizes = (int(y.shape[0]), int(w.shape[0]), -1, 8 * w.dtype.itemsize)
+    return *sizes, int(result[3]), _nonzero(w), int(result[1] <= result[2])
 
 
 def _task_descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
@@ -132,7 +141,8 @@ def _lars(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[A
     given = int(hasattr(Gram, "shape"))
     coefficients = result[2]
     returned = len(result) > 3
-    steps = int(result[3]) if returned else int(coefficients.shape[-1]) - 1
+    last = len(result[1]) if coefficients.ndim == 1 else int(coefficients.shape[-1]) - 1  # only the last were kept
+    steps = int(result[3]) if returned else last
     bits = 8 * (X if X is not None else Gram).dtype.itemsize
     return samples, features, given, made, int(Xy is not None), bits, steps, len(result[1])
 
@@ -209,9 +219,13 @@ probe(f"{_SGD}:BaseSGDRegressor._fit_regressor", "linear_sgd", _regressor)
 probe(f"{_SGD}:SGDOneClassSVM._fit_one_class", "linear_sgd", _one_class)
 
 
+#: Samples that are looked at, evenly spread.
+_LOOKED_AT = 1000
+
+
 def _liblinear(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
     """Elements that are not zero, the intercept, penalty, dual form, loss, and for each class its iterations and, per
-    thousand, the samples inside the margin in the end (1000 where all count)."""
+    thousand: the samples whose loss is not zero in the end, the weights that are not, and the dual form's way."""
     import numpy as np  # here already, or nothing was fitted
 
     X, y = args[0], args[1]
@@ -219,15 +233,39 @@ def _liblinear(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tu
     loss = str(_given(args, kwargs, 13, "loss") or "logistic_regression")
     penalty, dual = str(args[6]), bool(args[7])
     coef, intercept, iterations = result
-    shares = [1000] * len(iterations)
-    if loss == "squared_hinge" and not dual and penalty == "l2":
-        positive = [y.max()] if len(coef) == 1 else np.unique(y)
-        raw = X @ coef.T + intercept
-        for place, label in enumerate(positive):
-            inside = ((y == label) * 2.0 - 1.0) * raw[:, place] < 1.0
-            shares[place] = round(1000 * float(inside.mean()))
-    runs = tuple(zip((int(n) for n in iterations.ravel()), shares, strict=False))
+    inside, error = [1000] * len(iterations), 1.0
+    step = max(X.shape[0] // _LOOKED_AT, 1)
+    some, y = X[::step], y[::step]
+    if loss.endswith("epsilon_insensitive"):
+        errors = np.abs(some @ coef[0] + intercept - y)
+        inside = [round(1000 * float((errors > float(_given(args, kwargs, 14, "epsilon") or 0.0)).mean()))]
+        error = float(errors.mean()) / 3 or 1.0  # it is smaller for those that are on their way
+    elif loss == "squared_hinge":
+        labels = [args[1].max()] if len(coef) == 1 else np.unique(args[1])
+        raw = some @ coef.T + intercept
+        low = [((y == label) * 2.0 - 1.0) * raw[:, place] < 1.0 for place, label in enumerate(labels)]
+        inside = [round(1000 * float(one.mean())) for one in low]
+    way = round(1000 * float(args[2]) * _mean_square(some) / error) if dual else 0
+    kept = [round(1000 * float(np.mean(row != 0))) for row in coef]
+    runs = tuple((int(n), one, two, way) for n, one, two in zip(iterations.ravel(), inside, kept, strict=False))
     return int(X.shape[0]), int(X.shape[1]), stored, int(bool(args[3])), penalty, int(dual), loss, runs
 
 
+def _mean_square(X: Any) -> float:
+    """Of the lengths of the rows."""
+    import numpy as np
+
+    values = X.data if hasattr(X, "nnz") else X
+    total = float(np.square(values).sum())
+    return total / int(max(X.shape[0], 1))
+
+
 probe("sklearn.svm._base:_fit_liblinear", "linear_liblinear", _liblinear)
+
+
+@facts("sklearn.linear_model._logistic.LogisticRegression")
+def _zeros(estimator: Any) -> Facts:
+    """Whether a strong penalty left no coefficient and no intercept."""
+    held = estimator.__dict__
+    known = [held[name] for name in ("coef_", "intercept_") if name in held]
+    return {"all_zero": True} if known and not any(abs(part).max() for part in known) else {}

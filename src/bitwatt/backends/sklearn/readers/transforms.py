@@ -8,10 +8,18 @@ import threading
 from typing import Any
 
 from bitwatt.backends.sklearn.facts import facts
-from bitwatt.backends.sklearn.probes import deaf, probe
+from bitwatt.backends.sklearn.probes import probe
 
-probe("scipy.stats._morestats:yeojohnson_llf", "likelihood")
-probe("scipy.stats._morestats:boxcox_llf", "likelihood")
+
+def _likelihood(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int]:
+    """Values that are not zero: the functions of zero take next to nothing."""
+    return (int((args[1] != 0).sum()),)
+
+
+probe("scipy.stats._morestats:yeojohnson_llf", "likelihood", _likelihood)
+probe("scipy.stats._morestats:boxcox_llf", "likelihood", _likelihood)
+probe("scipy.stats._morestats:yeojohnson", "nonzero", lambda args, kwargs, result: (int((args[0] != 0).sum()),))
+probe("sklearn.preprocessing._data:PowerTransformer._yeo_johnson_inverse_transform", "nonzero", _likelihood)
 
 for _kind in ("_gaussian_mixture:GaussianMixture", "_bayesian_mixture:BayesianGaussianMixture"):
     probe(f"sklearn.mixture.{_kind}._m_step", "maximisation")
@@ -31,12 +39,27 @@ def _tokens(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple
     return sum(map(len, documents)) if is_text else -1, int(result[1].data.sum())
 
 
+def _limited(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int, int]:
+    """Stored counts that are added up by word, where they are floating-point numbers, and their bits."""
+    counts = args[1]
+    is_summed = _given(args, kwargs, 5, "limit") is not None and counts.dtype.kind == "f"
+    return int(counts.nnz) if is_summed else 0, 8 * counts.dtype.itemsize
+
+
 probe("sklearn.feature_extraction.text:CountVectorizer._count_vocab", "tokens", _tokens)
+probe("sklearn.feature_extraction.text:CountVectorizer._limit_features", "limited", _limited)
+probe("sklearn.naive_bayes:binarize", "binary", lambda args, kwargs, result: (int(getattr(result, "nnz", -1)),))
 probe("sklearn.feature_extraction._hash:_hashing_transform", "hashes", lambda args, kwargs, result: (len(result[0]),))
 probe("sklearn.feature_selection._univariate_selection:f_oneway", "groups", lambda args, kwargs, result: (len(args),))
 probe(
     "sklearn.feature_selection._univariate_selection:_chisquare", "groups", lambda args, kwargs, result: (len(args[0]),)
 )
+
+
+@facts("sklearn.decomposition._incremental_pca.IncrementalPCA")
+def _batches(pca: Any) -> dict[str, Any]:
+    """The first batch is cheaper than the others."""
+    return {"n_samples_seen_": int(getattr(pca, "n_samples_seen_", 0))}
 
 
 @facts("sklearn.decomposition._pca.PCA")
@@ -86,15 +109,6 @@ probe(f"{_NMF}:_multiplicative_update_w", "factor w", lambda args, kwargs, resul
     *_updated(args, kwargs, result), int(_given(args, kwargs, 9, "XHt") is not None)))  # fmt: skip
 probe(f"{_NMF}:_multiplicative_update_h", "factor h", _updated)
 probe(f"{_NMF}:_beta_divergence", "divergence", _updated)
-
-_LOOPS = ("dot", "finite", "row norms")
-deaf("sklearn.decomposition._nmf.NMF", "factor w", "factor h", "divergence", *_LOOPS)
-deaf("sklearn.decomposition._nmf.MiniBatchNMF", *_LOOPS)
-deaf("sklearn.decomposition._lda", *_LOOPS)
-deaf("sklearn.neural_network", *_LOOPS)
-deaf("sklearn.mixture", *_LOOPS)
-deaf("sklearn.naive_bayes", *_LOOPS)
-deaf("sklearn.preprocessing", *_LOOPS)
 
 _LDA = "sklearn.decomposition._lda"
 probe("sklearn.decomposition._kernel_pca:eigh", "scipy eigh", lambda args, kwargs, result: (

@@ -541,7 +541,8 @@ class Learner:
             self._ran.pop().flush(state)
         state.skip_clock()
         began = self._began
-        self._begin_unit(lane.steps[0].node.parent.form)
+        before = lane.steps[0].node.parent
+        self._begin_unit(before.form if before is not None else None)
         self._began = began
         for i, step in enumerate(lane.steps[: at + (inside is not None)]):
             self._credit(step.gap)

@@ -63,8 +63,8 @@ class Lesson:
     @property
     def trusted(self) -> bool:
         if self.is_gap:
-            return self.streak >= min(GAPS * 2**self.changes, _GAP_PATIENCE)
-        return self.streak >= min(_ENOUGH * 4 ** max(self.changes - 1, 0), _PATIENCE)
+            return self.streak >= min(GAPS << min(self.changes, 16), _GAP_PATIENCE)
+        return self.streak >= min(_ENOUGH << 2 * min(max(self.changes - 1, 0), 16), _PATIENCE)
 
     @property
     def varies(self) -> bool:
@@ -142,10 +142,6 @@ class Credit:
     def __init__(self, lesson: Lesson, place: Place) -> None:
         self.lesson, self.place = lesson, place
         self._rows: dict[Any, int] | None = None if lesson._rows is None else lesson._rows[place]
-
-    def ready(self, sampling: bool) -> bool:
-        """May be credited: it is known, or a sample of it will do."""
-        return self.trusted or (sampling and self.varies and len(self.samples) >= _ENOUGH)
 
     @property
     def rows(self) -> dict[Any, int]:

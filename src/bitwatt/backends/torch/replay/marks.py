@@ -87,9 +87,10 @@ class Structure:
         self.number = 0
 
     def read(self) -> tuple[Any, ...]:
-        parameters = [ref() for ref in self.parameters]
+        parameters: list[Any] = [ref() for ref in self.parameters]
+        modules: list[Any] = [ref() for ref in self.modules]
         return (
-            [ref().training for ref in self.modules],
+            [module.training for module in modules],
             [p.requires_grad for p in parameters],
             [p.dtype for p in parameters],
         )
@@ -117,7 +118,7 @@ class Structures:
             return (
                 known.number == number
                 and known.ref() is module
-                and [ref().requires_grad for ref in known.parameters] == known.flags[1]
+                and [ref().requires_grad for ref in known.parameters] == known.flags[1]  # type: ignore[union-attr]
             )
         except AttributeError:  # a parameter has died
             return False
@@ -201,11 +202,11 @@ def install(structures: Structures) -> list[Any]:
         structures.switched += 1
         return train(self, mode)
 
-    nn.Module.train = announced  # type: ignore[method-assign]
+    nn.Module.train = announced
 
     def restore() -> None:
         if nn.Module.train is announced:
-            nn.Module.train = train  # type: ignore[method-assign]
+            nn.Module.train = train
 
     return [
         restore,

@@ -1,0 +1,70 @@
+"""What a user says of his data: shapes, arrays or specs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from bitwatt.backends.sklearn import facts
+from bitwatt.backends.sklearn.apriori.call import is_classifier, is_regressor
+from bitwatt.backends.sklearn.names import PHASES
+from bitwatt.errors import BitwattError
+from bitwatt.records import TensorSpec
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(size, int) for size in value)
+
+
+def spec_of(value: Any, dtype: str) -> TensorSpec:
+    if isinstance(value, TensorSpec):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = (value,)
+    if _is_shape(value):
+        if min(value) < 0:
+            raise BitwattError(f"a shape has no negative sizes: {value}")
+        return TensorSpec(value, dtype)
+    if isinstance(value, list):
+        return facts._listed(value) if value else TensorSpec((0,), dtype)
+    found = facts.spec_of(value)
+    if isinstance(found, tuple):  # a few integers, told as they are
+        return TensorSpec((len(found),), "int64")
+    if not isinstance(found, TensorSpec):
+        raise BitwattError(f"X and y are shapes, arrays or TensorSpecs, not {type(value).__name__}")
+    return found
+
+
+def data_of(X: Any, dtype: str | None, nnz: int | None, density: float | None) -> TensorSpec:
+    spec = spec_of(X, dtype or "float64")
+    stored = round(density * math.prod(spec.shape)) if density is not None else nnz
+    return TensorSpec(spec.shape, dtype or spec.dtype, spec.nnz if stored is None else stored)
+
+
+def target_of(estimator: Any, y: Any, X: TensorSpec) -> TensorSpec | None:
+    """y as given; where it is not, one number or class for each row, if the estimator learns one."""
+    kind = "float64" if not is_classifier(estimator) else "int64"
+    if y is not None:
+        return spec_of(y, kind)
+    return TensorSpec((X.shape[0],), kind) if is_classifier(estimator) or is_regressor(estimator) else None
+
+
+def labels_in(estimator: Any, y: Any) -> int | None:
+    """The number of distinct labels, where y holds them."""
+    if y is None or not is_classifier(estimator) or isinstance(y, (TensorSpec, int)) or _is_shape(y):
+        return None
+    import numpy as np  # here already, where there is an estimator
+
+    values = np.asarray(y)
+    return len(np.unique(values)) or None if values.ndim == 1 else 2
+
+
+def methods_of(methods: Any, dtype: str | None, density: float | None) -> Iterator[tuple[str, TensorSpec | None]]:
+    """Names of methods, each with the data that it is called with where it is not X."""
+    listed: Iterable[Any] = (methods,) if isinstance(methods, str) else methods
+    for one in listed.items() if isinstance(listed, Mapping) else listed:
+        name, shape = (one, None) if isinstance(one, str) else one
+        if name not in PHASES:
+            raise BitwattError(f"{name!r} is no method that computes; there are {', '.join(sorted(PHASES))}")
+        yield name, None if shape is None else data_of(shape, dtype, None, density)

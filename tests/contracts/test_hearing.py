@@ -1,0 +1,79 @@
+"""What a rule reads of the calls inside a fit is counted for its estimators: `hears` follows the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sklearn")
+
+from sklearn.utils import all_estimators
+
+from bitwatt.backends.sklearn import probes, readers
+from bitwatt.backends.sklearn.names import METHODS, op_name
+from bitwatt.formulas.inside import inside
+from bitwatt.registry import RULES
+
+readers.load()
+_OURS = ("bitwatt.rules.", "bitwatt.formulas.")
+_NAMES = frozenset(probe.name for probe in probes.PROBES)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+def _called(function: Any) -> Iterator[FunctionType]:
+    """A rule and what it calls of the functions of rules and formulas."""
+    waiting, seen = [function], set[FunctionType]()
+    while waiting:
+        one = waiting.pop()
+        one = getattr(one, "__wrapped__", one)
+        if not isinstance(one, FunctionType) or one in seen or not one.__module__.startswith(_OURS):
+            continue
+        seen.add(one)
+        yield one
+        waiting += [one.__globals__.get(name) for code in _codes(one.__code__) for name in code.co_names]
+        waiting += [cell.cell_contents for cell in one.__closure__ or ()]
+
+
+def _read(function: Any) -> frozenset[str]:
+    """Names of the probes that a rule looks for, in functions that have to do with probes; all where it adds up all."""
+    found: set[str] = set()
+    for one in _called(function):
+        if one is inside:
+            return _NAMES
+        codes = list(_codes(one.__code__))
+        if not any("probes" in (*code.co_varnames, *code.co_freevars, *code.co_consts) for code in codes):
+            continue
+        for constant in (constant for code in codes for constant in code.co_consts):
+            parts = constant if isinstance(constant, (tuple, frozenset)) else (constant,)
+            found |= {part.removesuffix("_inner") for part in parts if isinstance(part, str)}
+    return _NAMES & found
+
+
+def _cases() -> Iterator[tuple[type, str, Any]]:
+    for _, kind in all_estimators():
+        for method in METHODS:
+            function = getattr(kind, method, None)
+            rule = RULES.find(op_name(kind, method, function)) if function is not None else None
+            if rule is not None and rule.function is not None:
+                yield kind, method, rule.function
+
+
+def test_what_rules_read_is_heard() -> None:
+    cases = list(_cases())
+    deaf = {
+        (kind.__name__, method): sorted(lost)
+        for kind, method, rule in cases
+        if (lost := _read(rule) & probes.unheard_by(kind))
+    }
+    assert not deaf
+    reading = {kind for kind, _, rule in cases if _read(rule)}
+    assert len(reading) > 60  # the names are found at all
