@@ -69,6 +69,9 @@ class Ledger:
         if self._calls:
             for key, times in other._calls.items():
                 total._calls[key] = total._calls.get(key, 0) + times
+        total._folded = self._folded.copy()
+        for place, folded in other._folded.items():
+            total._add_folded(place, folded)
         return total
 
     def __mul__(self, times: int) -> Ledger:

@@ -23,7 +23,7 @@ from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.watchers import WATCHERS
 from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
-from bitwatt.folding import LIMIT, Folder, note
+from bitwatt.folding import Folder, note
 from bitwatt.ledger import Ledger
 from bitwatt.machine import describe
 from bitwatt.pricing import totals
@@ -169,8 +169,10 @@ def _summary(run: Run) -> dict[str, Any]:
 
 def _give(outer: context.Token, run: Run, phases: tuple[str, ...]) -> None:
     """A session inside another has ended. There may be very many."""
-    ledger = sum(outer.inner, Ledger()) + (run.ledger.within("/".join(phases)) if phases else run.ledger)
-    outer.inner[:] = [Folder(run.layers).ledger(ledger) if len(ledger) > LIMIT else ledger]
+    total = sum(outer.inner[1:], outer.inner[0]) if outer.inner else Ledger()  # tasks of joblib append theirs
+    for row in run.ledger.within("/".join(phases)) if phases else run.ledger:
+        total.add(row.phase, row.scope, row.op, row.calls)
+    outer.inner[:] = [Folder(run.layers).ledger(total)]
 
 
 def _status(error: BaseException | None) -> str:

@@ -26,6 +26,7 @@ ORDER = [
     {"ranks"},
     {"backends", "machine", "store"},
     {"endings", "journal"},
+    {"replaying"},
     {"session"},
     {"jobs", "ray", "spawned", "submitit"},
     {"estimation", "reports"},
