@@ -130,7 +130,9 @@ def main() -> None:
                 fast = tool.startswith(("off", "bitwatt")) and "every" not in tool
                 pairs = options.pairs if fast else max(5, options.pairs // 3)
                 learn = LEARN if fast else 2
-                results[name][tool] = line(tool, ratios(step, make, pairs, learn, steps if fast else max(3, steps // 4)))
+                results[name][tool] = line(
+                    tool, ratios(step, make, pairs, learn, steps if fast else max(3, steps // 4))
+                )
         if options.cold:
             cold = ratios(step, tools()["bitwatt"], max(3, options.pairs // 3), 0, options.cold)
             results[name]["cold"] = line(f"bitwatt, {options.cold} cold steps", cold)

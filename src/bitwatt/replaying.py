@@ -1,4 +1,4 @@
-"""How far a replayed run can be trusted, in FLOPs: the largest deviation found, and the interval of what was sampled."""
+"""How far a replayed run can be trusted, in FLOPs: the largest deviation found, the interval of what was sampled."""
 
 from __future__ import annotations
 

@@ -47,7 +47,15 @@ class Session:
     """A measurement under way. `run` is there once it has ended, also by an exception; `path` if it was kept."""
 
     def __init__(
-        self, name: str, *, keep: bool, root: Path | None, strict: bool, command: str, fakes: bool = False, exactness: str = "auto"
+        self,
+        name: str,
+        *,
+        keep: bool,
+        root: Path | None,
+        strict: bool,
+        command: str,
+        fakes: bool = False,
+        exactness: str = "auto",
     ) -> None:
         self.name, self.strict, self.command = name, strict, command
         self.run: Run | None = None
@@ -143,7 +151,9 @@ class Session:
     @property
     def is_rank(self) -> bool:
         """Whether this process is known by now to be one of several."""
-        return from_environment() is not None or any(getattr(watch, "rank", None) for watch in list(WATCHERS.watches.values()))
+        return from_environment() is not None or any(
+            getattr(watch, "rank", None) for watch in list(WATCHERS.watches.values())
+        )
 
     def so_far(self, status: str) -> Run | None:
         """What was counted until now, while the program goes on; None where no backend can tell."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, TensorDataset
 
 import bitwatt
 
@@ -109,7 +109,9 @@ def accumulation_with_ragged_end() -> None:
     for _ in range(8):
         optimizer.zero_grad()
         for i in range(10):
-            loss = F.cross_entropy(model(torch.randn(5 if i == 9 else 8, 12)), torch.randint(0, 4, (5 if i == 9 else 8,)))
+            loss = F.cross_entropy(
+                model(torch.randn(5 if i == 9 else 8, 12)), torch.randint(0, 4, (5 if i == 9 else 8,))
+            )
             (loss / 4).backward()
             if i % 4 == 3 or i == 9:
                 optimizer.step()

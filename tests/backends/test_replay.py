@@ -31,12 +31,11 @@ def calls(run: Run, *phases: str) -> dict[tuple[str, str, str], int]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_where_gaps_are_watched_replayed_runs_equal_counted_ones(
-    program: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_gaps_are_watched_replayed_runs_equal_counted_ones(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "_SHARE", float("inf"))
     counted, replayed = measured(program, "always"), measured(program, "auto")
-    assert counted.replay is None and replayed.replay is not None
+    assert counted.replay is None
+    assert replayed.replay is not None
     assert calls(counted) == calls(replayed)
 
 
@@ -54,7 +53,9 @@ def test_where_they_are_not_events_are_equal_all_the_same(program: str, monkeypa
 def test_what_agrees_everywhere_is_called_exact(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "_SHARE", float("inf"))
     run = measured(program, "auto")
-    assert run.replay is not None and run.replay.exact and run.replay.replayed > run.replay.counted
+    assert run.replay is not None
+    assert run.replay.exact
+    assert run.replay.replayed > run.replay.counted
     assert verdict(run).startswith("exact: ")
 
 
@@ -62,13 +63,16 @@ def test_unwatched_code_between_steps_is_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(learner, "_SHARE", 0.0)
     monkeypatch.setattr(lessons, "GAPS", 2)
     run = measured("plain_training", "auto")
-    assert run.replay is not None and run.replay.agrees and not run.replay.exact
+    assert run.replay is not None
+    assert run.replay.agrees
+    assert not run.replay.exact
     assert "the code between them was watched in" in verdict(run)
 
 
 def test_a_change_that_no_mark_shows_is_noticed_and_told() -> None:
     counted, replayed = measured("a_curriculum_of_depth", "always"), measured("a_curriculum_of_depth", "auto")
-    assert replayed.replay is not None and not replayed.replay.agrees
+    assert replayed.replay is not None
+    assert not replayed.replay.agrees
     assert sum(replayed.replay.disagreed.values()) >= 2  # the depth changed twice
     assert verdict(replayed).startswith("replayed, verified ")
     assert bitwatt.totals(replayed).total == pytest.approx(bitwatt.totals(counted).total, rel=0.03)
@@ -91,9 +95,11 @@ def test_what_varies_can_be_sampled_with_an_interval() -> None:
         runs.append(session.run)
     counted, sampled = (bitwatt.totals(run).total for run in runs)
     replay = runs[1].replay
-    assert replay is not None and replay.replayed > 50
+    assert replay is not None
+    assert replay.replayed > 50
     assert sampled == pytest.approx(counted, rel=0.1)
-    assert replay.interval is not None and abs(sampled - counted) < 3 * max(replay.interval, 0.001 * counted)
+    assert replay.interval is not None
+    assert abs(sampled - counted) < 3 * max(replay.interval, 0.001 * counted)
 
 
 def test_exactness_is_checked() -> None:

@@ -12,7 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from bitwatt.backends.torch import compiling
 from bitwatt.backends.torch.replay import swift
-from bitwatt.backends.torch.replay.learner import STEP
+from bitwatt.backends.torch.replay.memory import STEP
 from bitwatt.backends.torch.state import Launch, Step, ThreadState, graph_task
 from bitwatt.context import current
 

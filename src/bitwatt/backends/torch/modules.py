@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 from bitwatt.backends.torch import code
-from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.replay import swift
-from bitwatt.backends.torch.replay.learner import STEP
+from bitwatt.backends.torch.replay.memory import STEP
+from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import any_needs_grad, follow, tensors_in
 
@@ -207,4 +207,3 @@ class ModuleCalls:
         if top is state.bottom:
             state.left = _sequence()
             self.watch.part(state)
-

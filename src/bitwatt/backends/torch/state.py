@@ -38,6 +38,7 @@ class Counts(dict[Any, list[int]]):
     def __init__(self, place: Place | None = None) -> None:
         self.place = place
 
+
 #: Frames kept before the program's dead modules are looked for among them.
 FRAMES = 1_000
 
@@ -108,7 +109,11 @@ class ThreadState:
         self.mode: Any = None
         self.resting: Any = None  # the mode, while what runs is known and need not be counted
         self.learner: Learner | None = None
-        self.last_backward: tuple[Any, str, Counts] = (None, "", Counts())  # launch, scope and counts of the last such op
+        self.last_backward: tuple[Any, str, Counts] = (
+            None,
+            "",
+            Counts(),
+        )  # launch, scope and counts of the last such op
         self.capturing = False  # a CUDA graph: what is called does not run now
         self.sessions = 0  # opened on this thread and not closed yet
         self.fresh = 0  # calls written down that were new, since compact.relieve last looked

@@ -8,8 +8,8 @@ from bisect import bisect_right
 #: Oldest breakpoints are dropped beyond this: about a hundred steps of a thousand layers.
 LIMIT = 400_000
 
-#: A stretch of a trail that was learned: numbers counted from its beginning, the scopes from each on, and after how many
-#: it begins anew (0: it does not).
+#: A stretch of a trail that was learned: numbers counted from its beginning, the scopes from each on, and after how
+#: many it begins anew (0: it does not).
 Stretch = tuple[tuple[int, ...], tuple[str, ...], int]
 NOTHING: Stretch = ((), (), 0)
 
@@ -45,7 +45,9 @@ class Trail:
     def stretch(self, begin: int, end: int) -> Stretch:
         """The trail from one number up to another, to be marked again when the same code runs unseen."""
         first = max(bisect_right(self.seqs, begin) - 1, 0)
-        found = [(max(seq - begin, 0), scope) for seq, scope in zip(self.seqs[first:], self.scopes[first:], strict=True)]
+        found = [
+            (max(seq - begin, 0), scope) for seq, scope in zip(self.seqs[first:], self.scopes[first:], strict=True)
+        ]
         plain = [(seq, scope) for seq, scope in found if type(scope) is str and seq < end - begin]
         return tuple([seq for seq, _ in plain]), tuple([scope for _, scope in plain]), 0
 

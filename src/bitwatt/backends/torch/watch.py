@@ -10,7 +10,21 @@ import torch
 from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
-from bitwatt.backends.torch import collectives, compact, compiling, dataloader, graphs, higher_order, hooks, keys, modules, packages, spawned, threads, triton
+from bitwatt.backends.torch import (
+    collectives,
+    compact,
+    compiling,
+    dataloader,
+    graphs,
+    higher_order,
+    hooks,
+    keys,
+    modules,
+    packages,
+    spawned,
+    threads,
+    triton,
+)
 from bitwatt.backends.torch.contents import Contents
 from bitwatt.backends.torch.encode import decode, name_of
 from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
@@ -210,8 +224,8 @@ class TorchWatch:
 
     def _ledger(self, rows: Rows) -> Ledger:
         ledger = Ledger()
-        for (context, base, found, scope), keys in rows.items():
-            for key, calls in keys.items():
+        for (context, base, found, scope), known in rows.items():
+            for key, calls in known.items():
                 ledger.add(phase_path(found, base, context.phases), self.scopes.final(scope), self.op(key), calls)
         return ledger
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from bitwatt.backends.torch.replay.learner import BACKWARD, CALL, STEP, Learner
+from bitwatt.backends.torch.replay.learner import Learner
 from bitwatt.backends.torch.replay.marks import Structures, flags, quick
+from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP
 from bitwatt.backends.torch.state import FORWARD
 from bitwatt.backends.torch.tensors import any_needs_grad, follow
 from bitwatt.context import CONTEXT, current

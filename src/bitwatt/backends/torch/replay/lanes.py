@@ -1,7 +1,7 @@
 """The short way of almost all steps: a unit that is known from end to end and repeats itself.
 
-In a lane nothing is booked before the unit is complete. Marks are compared with those expected, and checksums with those
-learned; phases are those that the unit had when it was counted.
+In a lane nothing is booked before the unit is complete. Marks are compared with those expected, and checksums with
+those learned; phases are those that the unit had when it was counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 class Lane:
     """The steps of a unit, how often it ran, and the time spent in each of them and before it."""
 
-    __slots__ = ("_first", "blocks", "flushed", "inside", "nodes", "plain", "rest", "laps", "seconds", "steps", "then", "trail", "turns", "written")
+    __slots__ = (
+        "_first", "blocks", "flushed", "inside", "laps", "nodes", "plain", "rest", "seconds", "steps", "then",
+        "trail", "turns", "written",
+    )  # fmt: skip
 
     def __init__(self, steps: list[Step], then: Node) -> None:
         self.steps, self.then = tuple(steps), then
@@ -72,7 +75,6 @@ class Lane:
                     self.written[j] += spent
                     key = (context, context.phases, phase)
                     state.seconds[key] = state.seconds.get(key, 0.0) + spent
-
 
     def _share_out(self) -> None:
         known = sum(self.seconds)

@@ -31,8 +31,8 @@ class Lesson:
     """One stretch of the program, the code between two marks or the call behind one, and what it does each time."""
 
     __slots__ = (
-        "_later", "_rows", "calls", "changes", "compiled", "credited", "final", "flushed", "frames", "inside", "is_gap", "nodes", "predicted",
-        "ran", "replays", "samples", "seconds", "streak", "trail",
+        "_later", "_rows", "calls", "changes", "compiled", "credited", "final", "flushed", "frames", "inside",
+        "is_gap", "nodes", "predicted", "ran", "replays", "samples", "seconds", "streak", "trail",
     )  # fmt: skip
 
     def __init__(self, is_gap: bool = False) -> None:
@@ -49,7 +49,9 @@ class Lesson:
         self.trail: Stretch = NOTHING  # and the layers that made them
         self.inside: int | None = None  # how often modules were called, and how much went into them
         self.calls = 0  # of ops
-        self.compiled = False  # it has parts that run compiled when it is replayed: they call no modules, and make other nodes
+        self.compiled = (
+            False  # it has parts that run compiled when it is replayed: they call no modules, and make other nodes
+        )
         self.ran: tuple[int, int] | None = None  # nodes and `inside` of that
         self.frames = -1  # what dynamo had looked at by then
         self.seconds = 0.0
@@ -137,7 +139,7 @@ class Lesson:
 class Credit:
     """Stands in the counts for all the calls of a lesson at one place."""
 
-    __slots__ = ("lesson", "place", "_rows")
+    __slots__ = ("_rows", "lesson", "place")
 
     def __init__(self, lesson: Lesson, place: Place) -> None:
         self.lesson, self.place = lesson, place
@@ -153,7 +155,10 @@ class Credit:
 class Step:
     """A mark with its sizes, and those of the marks before it in the unit: the stretch that leads to it and its own."""
 
-    __slots__ = ("closes", "differentiates", "event", "flags", "gap", "key", "meanings", "node", "number", "phase", "safe", "sizes")
+    __slots__ = (
+        "closes", "differentiates", "event", "flags", "gap", "key", "meanings", "node", "number", "phase",
+        "safe", "sizes",
+    )  # fmt: skip
 
     def __init__(self, node: Node, sizes: Sizes, key: Any) -> None:
         self.node, self.sizes = node, sizes
@@ -201,8 +206,8 @@ class Node:
     """A place in the tree of marks. A unit begins at a start, one for each form that the unit before ended with."""
 
     __slots__ = (
-        "alike", "calm", "children", "countdown", "families", "form", "heir", "interval", "lane", "parent", "quick",
-        "safe", "samples", "steps",
+        "alike", "calm", "children", "countdown", "families", "form", "heir", "interval", "lane", "parent",
+        "quick", "safe", "samples", "steps",
     )  # fmt: skip
 
     def __init__(self, form: Any = None, parent: Node | None = None) -> None:

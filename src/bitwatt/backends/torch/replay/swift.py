@@ -1,4 +1,4 @@
-"""The swiftest way: laps of a lane in which little more is done than to compare each call of a model with the one expected.
+"""The swiftest way: laps of a lane in which little more is done than to compare calls of models with those expected.
 
 Calls are compared in full as they begin, and with them what has happened since the lap began: how many graph nodes were
 made, how often modules were called and how much went into them. Of a backward and a step only the turn is compared. One

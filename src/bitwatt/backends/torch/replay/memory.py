@@ -1,0 +1,243 @@
+"""What a thread has learned of its program: the tree of marks, the unit under way, and the calls of each stretch."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from bitwatt.backends.torch.replay.checks import Tally
+from bitwatt.backends.torch.replay.families import Log
+from bitwatt.backends.torch.replay.functions import Function
+from bitwatt.backends.torch.replay.lanes import Lane
+from bitwatt.backends.torch.replay.lessons import Lesson, Node, Rows, Step
+from bitwatt.backends.torch.replay.marks import Sizes, split
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.state import Counts, ThreadState
+    from bitwatt.context import Context, Token
+
+_sequence = torch.autograd._get_sequence_nr
+_now = time.perf_counter
+
+#: Kinds of events.
+CALL, BACKWARD, STEP = "call", "backward", "step"
+
+#: Marks in the tree, and calls remembered in it.
+_MARKS, _WEIGHT = 2_048, 200_000
+#: Sizes remembered at one mark.
+_SIZES = 2_048
+
+
+class Memory:
+    """The tree, and where in it the thread is."""
+
+    def __init__(
+        self,
+        state: ThreadState,
+        switch: Callable[[ThreadState, bool], None],
+        relieve: Callable[[ThreadState], None],
+    ) -> None:
+        self.state, self._switch, self._relieve = state, switch, relieve
+        self.tallies: dict[Token, Tally] = {}
+        self.tally = Tally()
+        self.reset()
+
+    def reset(self) -> None:
+        """Know nothing, and count."""
+        self.stale = False  # a session has closed since
+        self.starts: dict[Any, Node] = {}
+        self.looking = True
+        self.step: Step | None = None  # the event under way
+        self.kind = ""  # of that event
+        self.caller: Any = None  # a weak reference to the model that was called last
+        self.function: Function | None = None  # the compiled function that is counted now
+        self.frame: Any = None  # of an optimizer's step: torch tells nobody when one raises
+        self.context: Context | None = None
+        self.replaying = False
+        self.sampling = False
+        self.inside = 0  # how often modules were called in the event, and how much went into them
+        self._numbers = itertools.count(1)
+        self._marks = self._weight = 0  # nodes in the tree, and calls that are remembered in it
+        self._whole = False  # everything since the last event has been seen
+        self._optimizers = False  # whether steps end the units of this program
+        self._calls_only = False  # nothing is differentiated: each call is a unit
+        self._gap_log: Log = []
+        self._watch_gaps = True
+        self._peeking = False  # in this unit gaps are watched, and events replayed
+        self._unit_seconds = 0.0
+        self.lane: Lane | None = None
+        self.at = 0
+        self.swift = False  # this lap is taken the swiftest way (replay.swift)
+        self.first: Any = None  # a weak reference to the first parameter that gets a gradient
+        self._laps = 0  # to be taken so
+        self._has_hurried, self._laps_since_peek = False, 0
+        self._pause = 0.0
+        self._swift_from, self._swift_laps = 0.0, 0
+        self._ran: set[Lane] = set()  # lanes with laps that are not written yet
+        self._unresolved: list[tuple[Lesson, Any]] = []
+        self._off_at: int | None = None
+        self._blocks_at: int | None = None
+        self._expected: int | None = None
+        self._begin_unit(None)
+        self._mark()
+
+    def _begin_unit(self, after: Any) -> None:
+        start = self.starts.get(after)
+        if start is None:
+            start = self.starts[after] = Node(after)
+        self.start = self.node = start
+        self.path: list[Step] = []
+        self._place = 0
+        self._closing = False  # a backward came last
+        self._counted_here = False
+        self._doubted = False
+        self.compiled = False  # it has parts that run compiled when they are replayed
+        self._began = _now()
+
+    def _mark(self) -> None:
+        """Where the next stretch begins."""
+        self.seq, self._time = _sequence(), _now()
+
+    def _find(self, key: Any) -> Step:
+        """The slow way: a key that did not come here before."""
+        sizes: list[int] = []
+        form = (key[1], key[2], split(key[3], sizes))
+        if form not in self.node.children:
+            self._marks += 1
+            if self._marks > _MARKS or self._weight > _WEIGHT:
+                self._clear()
+        node = self.node.child(form)
+        whole: Sizes = (*(self.path[-1].sizes if self.path else ()), *sizes)
+        step = node.steps.get(whole)
+        if step is None:
+            if len(node.steps) >= _SIZES:
+                self._forget(node)
+            twin = next(iter(node.steps.values()), None)
+            step = node.steps[whole] = Step(node, whole, key)
+            if twin is not None and node.families is not None and node.foreseen:
+                step.foresee(node.families, twin)
+        self.node.quick[key] = step
+        return step
+
+    def _clear(self) -> None:
+        """A program that is never the same for long (models made anew, names in arguments): an empty tree."""
+        for lesson in self._lessons():
+            flush(self.state, lesson)
+        self.starts, self._marks, self._weight = {}, 0, 0
+        self._begin_unit(None)
+        self._relieve(self.state)
+
+    def _forget(self, node: Node) -> None:
+        for step in node.steps.values():
+            flush(self.state, step.gap)
+            flush(self.state, step.event)
+        node.steps.clear()
+        self.node.quick.clear()
+        self._relieve(self.state)
+
+    def _numbered(self, step: Step) -> int:
+        step.number = next(self._numbers)
+        return step.number
+
+    def _lessons(self) -> Iterator[Lesson]:
+        waiting = list(self.starts.values())
+        while waiting:
+            node = waiting.pop()
+            waiting += node.children.values()
+            for step in list(node.steps.values()):
+                yield step.gap
+                yield step.event
+
+    def _log(self) -> None:
+        if self.state.mode is not None:
+            self.state.mode.log = []
+
+    def _taken(self) -> Log:
+        """What was counted since the last mark."""
+        mode = self.state.mode
+        log = [(counts.place, key) for counts, key in mode.log] if mode is not None and mode.log else []
+        return [entry for entry in log if entry[0] is not None]
+
+    def _learn(self, lesson: Lesson, log: Log) -> None:
+        trusted = lesson.trusted
+        flush(self.state, lesson)
+        rows: Rows = {}
+        lesson.final = {}
+        for place, key in log:
+            if place[2][0] == "?" and place not in rows:
+                self._unresolved.append((lesson, place))
+            at = rows.setdefault(place, {})
+            at[key] = at.get(key, 0) + 1
+        foreseen = lesson.predicted
+        if not lesson.known:
+            self._weight += len(log)
+        expected = lesson.look(rows, len(log))
+        seq = _sequence()
+        lesson.nodes, lesson.trail = seq - self.seq, self.state.trail.stretch(self.seq, seq)
+        lesson.compiled = lesson.compiled or self.compiled
+        credited, lesson.credited = lesson.credited or (foreseen is not None and foreseen[0].credited), False
+        if expected is not None and trusted and credited:
+            self.tally.deviation(expected, rows)
+            if foreseen and self.step is not None:
+                self.step.node.families = None
+
+    def _credit(self, lesson: Lesson) -> None:
+        lesson.replays += 1
+        lesson.credited = True
+        if lesson.predicted is not None:
+            lesson.predicted[0].credited = True
+        self._expected = None  # blocks are counted for whole laps alone
+        for place, credit in lesson.later:
+            cell = (counts := self.state.counts_at(place)).get(credit)
+            if cell is None:
+                counts[credit] = [1]
+            else:
+                cell[0] += 1
+
+    def resolved(self, meaning: dict[str, str]) -> None:
+        """Phases that were not known yet have got their names."""
+        if self.function is not None and self.step is not None:
+            self.step.meanings.append(meaning)
+        if (self.function is not None or self.state.capturing) and self.state.mode is not None:
+            self.state.mode.log = [(self._final(counts, meaning), key) for counts, key in self.state.mode.log or ()]
+        if self._unresolved:
+            for lesson, place in self._unresolved:
+                if place[2] in meaning:
+                    lesson.final[place] = (place[0], place[1], meaning[place[2]], place[3])
+            self._unresolved = [entry for entry in self._unresolved if entry[1][2] not in meaning]
+
+    def opens(self, function: Function) -> None:
+        """A compiled function is counted: whatever it does is part of one event."""
+        function.stepped = False
+        self.function = function
+        if self.step is not None:
+            self.step.meanings = []
+
+    def steps_inside(self, optimizer: Any) -> None:
+        """An optimizer steps in the compiled function that is counted: units end with it."""
+        self._optimizers = True
+        if self.function is not None:
+            self.function.steps(optimizer)
+
+    def _final(self, counts: Counts, meaning: dict[str, str]) -> Counts:
+        place = counts.place
+        if place is None or place[2] not in meaning:
+            return counts
+        return self.state.counts_at((place[0], place[1], meaning[place[2]], place[3]))
+
+
+def flush(state: ThreadState, lesson: Lesson) -> None:
+    """Write what was credited so far to the counts."""
+    times = lesson.replays - lesson.flushed
+    if not times:
+        return
+    lesson.flushed += times
+    for place, keys in lesson.rows.items():
+        if place[2][0] != "?":  # those stand in the counts already
+            counts = state.counts_at(place)
+            for key, n in keys.items():
+                counts.setdefault(key, [0])[0] += n * times
