@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,3 +16,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers of pytest-xdist share t
 def _own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are kept in the current folder by default: give each test one of its own."""
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_held() -> Iterator[None]:
+    """A test that plays a joblib worker in this process must not leave it watched, as a worker is."""
+    yield
+    if "bitwatt.backends.watchers" in sys.modules:
+        sys.modules["bitwatt.backends.watchers"].WATCHERS.release()

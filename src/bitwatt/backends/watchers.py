@@ -40,12 +40,22 @@ class Watchers:
             self.sessions -= 1
             for watch in self.watches.values():
                 watch.leave()
-            if self.sessions:
-                return
-            for name in self.listening.keys() - self.held:
-                self.listening.pop(name)()
-            for name in reversed([name for name in self.watches if name not in self.held]):
-                self.watches.pop(name).stop()
+            self._rest()
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        with self.lock:
+            self.held.clear()
+            self._rest()
+
+    def _rest(self) -> None:
+        """Stop what nobody needs now."""
+        if self.sessions:
+            return
+        for name in self.listening.keys() - self.held:
+            self.listening.pop(name)()
+        for name in reversed([name for name in self.watches if name not in self.held]):
+            self.watches.pop(name).stop()
 
     def harvest(self, token: context.Token) -> list[Harvest]:
         return [watch.collect(token) for watch in list(self.watches.values())]
