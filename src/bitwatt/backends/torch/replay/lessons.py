@@ -21,8 +21,8 @@ Rows = dict[Place, dict[Any, int]]
 #: So many equal looks make an event known; more where it has been seen to change.
 _ENOUGH = 2
 _PATIENCE = 256
-#: And the code before one: it has no checksum but its graph nodes, and watching it costs little.
-GAPS, _GAP_PATIENCE = 128, 8192
+#: And the code before one: it has no checksum but its graph nodes.
+GAPS, _GAP_PATIENCE = 32, 8192
 #: Samples of a stretch that changes, kept to state an interval.
 _KEPT = 64
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _sequence = torch.autograd._get_sequence_nr
 
-#: One lap in so many is timed event by event.
-TIMED = 32
+#: One lap in about so many is timed event by event, and after it gaps are watched for one unit.
+TIMED = 64
 
 
 def call(learner: Learner, structures: Structures, module: nn.Module, args: tuple[Any, ...]) -> bool:
