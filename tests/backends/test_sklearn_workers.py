@@ -159,7 +159,8 @@ def test_a_worker_that_dies_leaves_the_run_usable_and_is_told_of(backend: str) -
 
 def test_results_that_nobody_waits_for_do_no_harm() -> None:
     with bitwatt.measure(keep=False) as session:
-        results = joblib.Parallel(2, return_as="generator")(joblib.delayed(fitted)(number) for number in range(6))
+        parallel = joblib.Parallel(2, return_as="generator", batch_size=1)  # of a batch that is read nothing is left
+        results = parallel(joblib.delayed(fitted)(number) for number in range(6))
         assert next(results)[0] == 0
         with pytest.warns(UserWarning, match="not used|cancelled"):
             results.close()

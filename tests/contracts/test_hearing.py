@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 from collections.abc import Iterator
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -20,6 +23,10 @@ from bitwatt.registry import RULES
 readers.load()
 _OURS = ("bitwatt.rules.", "bitwatt.formulas.")
 _NAMES = frozenset(probe.name for probe in probes.PROBES)
+
+
+#: Probes of MiniBatchNMF, with which NMF shares a formula: it would count what is part of its `factor updates` twice.
+_OTHERS = {"NMF": {"divergence", "factor h", "factor w"}}
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -50,12 +57,18 @@ def _read(function: Any) -> frozenset[str]:
         if one is inside:
             return _NAMES
         codes = list(_codes(one.__code__))
-        if not any("probes" in (*code.co_varnames, *code.co_freevars, *code.co_consts) for code in codes):
-            continue
-        for constant in (constant for code in codes for constant in code.co_consts):
-            parts = constant if isinstance(constant, (tuple, frozenset)) else (constant,)
-            found |= {part.removesuffix("_inner") for part in parts if isinstance(part, str)}
+        if any("probes" in (*code.co_varnames, *code.co_freevars, *code.co_consts) for code in codes):
+            lines = [line for code in codes for *_, line in code.co_lines() if line is not None]
+            texts = _texts(one.__code__.co_filename)
+            found |= {text.removesuffix("_inner") for line, text in texts if min(lines) <= line <= max(lines)}
     return _NAMES & found
+
+
+@functools.cache
+def _texts(path: str) -> list[tuple[int, str]]:
+    """Strings in a file, and their lines."""
+    nodes = ast.walk(ast.parse(Path(path).read_text()))
+    return [(node.lineno, node.value) for node in nodes if isinstance(node, ast.Constant) and type(node.value) is str]
 
 
 def _cases() -> Iterator[tuple[type, str, Any]]:
@@ -72,7 +85,7 @@ def test_what_rules_read_is_heard() -> None:
     deaf = {
         (kind.__name__, method): sorted(lost)
         for kind, method, rule in cases
-        if (lost := _read(rule) & probes.unheard_by(kind))
+        if (lost := _read(rule) & probes.unheard_by(kind) - _OTHERS.get(kind.__name__, set()))
     }
     assert not deaf
     reading = {kind for kind, _, rule in cases if _read(rule)}

@@ -1,10 +1,13 @@
-"""Random settings of all modules, drawn and measured without looking: judged together, as unseen ones will be."""
+"""Random settings of all modules, in three draws (`.blind7`, `.second7`, `.third7`). Each was measured before anybody
+looked at what bitwatt counts for it; afterwards its clear errors were mended, so what is held here is what was reached.
+How each draw did unseen is told in docs/scikit-learn.md."""
 
 from __future__ import annotations
 
 import statistics
 import sys
 import warnings
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,28 +19,45 @@ pytest.importorskip("sklearn")
 import estimators
 
 _ROWS = [row for row in estimators.rows() if row.get("kept") == "blind"]
+#: Of calls of fewer operations most are the bookkeeping of numpy, which no formula has.
+_FEW = 2000
 
 
-def _cases(step: int) -> list[estimators.Case]:
+@cache
+def _cases(step: int) -> tuple[estimators.Case, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [case for row in _ROWS[::step] for case in estimators.cases(row) if case.measured > 2000]
+        return tuple(case for row in _ROWS[::step] for case in estimators.cases(row) if case.measured > _FEW)
 
 
-@pytest.mark.parametrize(("step", "slack"), [(9, 0.03), pytest.param(1, 0.0, marks=pytest.mark.slow)])
-def test_settings_nobody_looked_at(step: int, slack: float) -> None:
-    """A few of them may be a little worse than all."""
+_STEPS = [9, pytest.param(1, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("step", _STEPS)
+def test_medians(step: int) -> None:
+    """At most 3 % off for fits and 2 % for the others, in operations and in BOPs, and nothing without a rule."""
     cases = _cases(step)
     assert not any(case.missing for case in cases)
-    for is_fit, median, share in ((True, 1.03 + slack, 0.85 - slack), (False, 1.02, 0.93 - slack)):
+    for is_fit, most in ((True, 1.03), (False, 1.02)):
         found = [case for case in cases if (case.method == "fit") == is_fit]
-        assert len(found) > 30
-        assert statistics.median(case.error for case in found) < median
-        assert statistics.median(case.bops_error for case in found) < median
+        assert len(found) > 40
+        assert statistics.median(case.error for case in found) < most
+        assert statistics.median(case.bops_error for case in found) < most
+
+
+@pytest.mark.parametrize("step", _STEPS)
+def test_what_is_far_off_says_so(step: int) -> None:
+    """A fit beyond a factor of 1.5, or another call beyond 1.3, is marked as estimated."""
+    far = [case for case in _cases(step) if case.error > (1.5 if case.method == "fit" else 1.3)]
+    assert [case for case in far if not case.estimated] == []
+
+
+@pytest.mark.slow
+def test_shares() -> None:
+    """Nine of ten fits are within 10 %, and 97 of 100 other calls. Rounding may move a few: the processor that runs
+    this may add up in another order than the instrument's."""
+    cases = _cases(1)
+    for is_fit, share in ((True, 0.90), (False, 0.97)):
+        found = [case for case in cases if (case.method == "fit") == is_fit]
         assert sum(case.error <= 1.1 for case in found) >= share * len(found)
-        assert sum(case.bops_error <= 1.1 for case in found) >= (share - 0.03) * len(found)
-
-
-def test_what_is_far_off_says_so() -> None:
-    far = [case for case in _cases(9) if case.method == "fit" and case.error > 1.5]
-    assert all(case.estimated for case in far)
+        assert sum(case.bops_error <= 1.1 for case in found) >= (share - 0.02) * len(found)

@@ -15,13 +15,14 @@ from bitwatt.records import Work
 def coordinate_descent(design: Design, sweeps: int, nonzero: int) -> Work:
     """Dense columns: their squared norms (2nf), the residual (2¼·nf), a duality gap before and after (2nf + 4n), and in
     each sweep a dot product for each column and an update of the residual for each that is not zero, 2n each. Columns
-    that are screened out, and coordinates that move while they vanish, depend on the data."""
+    that are screened out, and coordinates that move while they vanish, depend on the data; so do further gaps in single
+    precision, where a gap that is small enough may take several tries."""
     n, f, p = design.rows, design.columns, design.precision
     gap = gemv(f, n, p) + arithmetic(4 * n + 4 * f, p)
     work = arithmetic(4.25 * n * f + 2 * n, p) + gap * (2 if sweeps else 1)
     moved = sweeps * nonzero
     work += arithmetic(sweeps * f * (2 * n + 30) + moved * 2 * n, p)
-    return replace(work, estimated=nonzero < f)
+    return replace(work, estimated=nonzero < f or p.bits == 32)
 
 
 def sparse_coordinate_descent(design: Design, sweeps: int, nonzero: int, centred: bool, weighted: bool) -> Work:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,33 +76,44 @@ def unheard_by(kind: type) -> frozenset[str]:
 
 #: Functions to exchange, by the identity of those that are found: (the one that is found, the one to put there).
 _Exchange = dict[int, tuple[Any, Any]]
+#: The names of a module, and one of them.
+_Place = tuple[dict[str, Any], str]
+_NONE: Mapping[int, int] = {}
 
 
 def install(watch: Any) -> list[Callable[[], None]]:
     undo: list[Callable[[], None]] = []
     back: _Exchange = {}
     there: dict[str, _Exchange] = {}
+    places: list[_Place] = []
     for one in PROBES:
         module = one.path.partition(":")[0]
         if module in sys.modules:
             _attach(watch, one, undo, back, there.setdefault(module.partition(".")[0], {}))
         else:
-            undo.append(when_imported(module, functools.partial(_attach_later, watch, one, undo, back)))
+            undo.append(when_imported(module, functools.partial(_attach_later, watch, one, undo, back, places)))
     for package, functions in there.items():
-        _exchange(functions, package)
+        places += _exchange(functions, package)
+    sizes = {id(loaded): len(vars(loaded)) for loaded in list(sys.modules.values()) if hasattr(loaded, "__dict__")}
 
     def forget() -> None:
         while undo:
             undo.pop()()
-        _exchange(back)  # also in modules that were imported meanwhile, and took our function for the library's
+        for held, key in places:
+            found = back.get(id(held.get(key)))
+            if found is not None and found[0] is held[key]:
+                held[key] = found[1]
+        _exchange(back, unless=sizes)  # modules that changed meanwhile took our function for the library's
 
     return [forget]
 
 
-def _attach_later(watch: Any, one: Probe, undo: list[Callable[[], None]], back: _Exchange) -> None:
+def _attach_later(
+    watch: Any, one: Probe, undo: list[Callable[[], None]], back: _Exchange, places: list[_Place]
+) -> None:
     functions: _Exchange = {}
     _attach(watch, one, undo, back, functions)
-    _exchange(functions, one.path.partition(".")[0])
+    places += _exchange(functions, one.path.partition(".")[0])
 
 
 def _attach(watch: Any, one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: _Exchange) -> None:
@@ -131,19 +142,25 @@ def _attach(watch: Any, one: Probe, undo: list[Callable[[], None]], back: _Excha
     back[id(ours)] = (ours, original)
 
 
-def _exchange(functions: _Exchange, package: str = "") -> None:
-    """Put functions in the place of others in every module of a package, or of all that are loaded."""
+def _exchange(functions: _Exchange, package: str = "", unless: Mapping[int, int] = _NONE) -> list[_Place]:
+    """Put functions in the place of others in every module of a package, or of all that are loaded, unless they are as
+    large as before. Looking at all of them takes milliseconds."""
+    places: list[_Place] = []
     if not functions:
-        return
+        return places
     for loaded in list(sys.modules.values()):
         name = getattr(loaded, "__name__", "") if loaded is not None else ""
         if name.partition(".")[0] != package if package else name.partition(".")[0] not in _PACKAGES:
             continue
         held = vars(loaded)
+        if unless.get(id(loaded)) == len(held):
+            continue
         for key, value in list(held.items()):
             found = functions.get(id(value))
             if found is not None and found[0] is value:
                 held[key] = found[1]
+                places.append((held, key))
+    return places
 
 
 def _counting(watch: Any, one: Probe, original: Any) -> Any:

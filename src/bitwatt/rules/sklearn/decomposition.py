@@ -145,10 +145,13 @@ def covariance(components_: Any = None, **_: Any) -> Work:
 
 
 @rule(f"{_PCA}get_precision", f"{_INCREMENTAL}get_precision", f"{_FACTORS}get_precision", family="decomposition")
-def precision(components_: Any = None, **_: Any) -> Work:
-    """The matrix inversion lemma: an inverse of as many rows as components, two products around it, and the noise."""
+def precision(components_: Any = None, n_samples_: Any = None, **_: Any) -> Work:
+    """The matrix inversion lemma: an inverse of as many rows as components, two products around it, and the noise.
+    Where no noise is left beside the components, the inverse of the covariance, which is counted as itself."""
     k, f = components_.shape
     p = floats(components_)
+    if k >= min(n_samples_ or f, f):
+        return inverse_checked(f, p)
     inner = syrk(k, f, p) + arithmetic(k * f + k * k, p) + inverse_checked(k, p)
     return inner + gemm(f, k, k, p) + gemm(f, k, f, p) + arithmetic(2 * f * f + f, p)
 

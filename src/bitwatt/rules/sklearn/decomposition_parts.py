@@ -80,9 +80,17 @@ free(
 _BETA = {"frobenius": 2.0, "kullback-leibler": 1.0, "itakura-saito": 0.0}
 
 
-def _updates(probes: Probes, averaged: bool) -> Work:
+def _penalty(alpha: Any, l1_ratio: float) -> int:
+    """Operations on each element of a factor that a penalty adds to an update: a constant, and a product with it."""
+    return int(l1_ratio > 0) + 2 * int(l1_ratio < 1) if isinstance(alpha, (int, float)) and alpha else 0
+
+
+def _updates(
+    probes: Probes, averaged: bool, alpha_W: Any = 0.0, alpha_H: Any = "same", l1_ratio: float = 0.0, **_: Any
+) -> Work:
     """Every sweep and every update that was made, with the sizes it was made on."""
     work = Work()
+    of_w, of_h = _penalty(alpha_W, l1_ratio), _penalty(alpha_W if alpha_H == "same" else alpha_H, l1_ratio)
     for n, f, k, kept, bits, sweeps, both, count in seen(probes, "factor descent"):
         p = of_bits(bits)
         other = factor_sweep(f, n, k, kept, p) if both else Work()
@@ -96,6 +104,7 @@ def _updates(probes: Probes, averaged: bool) -> Work:
             else multiplicative_w(n, f, k, kept, beta, p, known=True)
         )
         first = later if both else w
+        work += arithmetic(k * (of_w * n + of_h * f * both) * taken * count, p)
         work += (first + later * (taken - 1) + divergence(n, f, k, kept, beta, p) * looks) * count
     for n, f, k, kept, bits, beta, known, count in seen(probes, "factor w"):
         work += multiplicative_w(n, f, k, kept, beta, of_bits(bits), known=bool(known)) * count
@@ -117,20 +126,20 @@ def _start(X: TensorSpec, k: int, init: Any, probes: Probes) -> Work:
 
 @rule(f"{_NAME}NMF.fit_transform", family="decomposition")
 def nmf_fit(
-    X: TensorSpec, n_components_: int = 1, init: Any = None, beta_loss: Any = 2.0, probes: Probes = (), **_: Any
+    X: TensorSpec, n_components_: int = 1, init: Any = None, beta_loss: Any = 2.0, probes: Probes = (), **facts: Any
 ) -> Work:
     """The finiteness check, a start from singular vectors or random numbers, then the sweeps of coordinate descent or
     multiplicative updates that were made, with the distances from X that decide when to stop."""
     kept = -1 if X.nnz is None else X.nnz
     beta = _BETA.get(beta_loss, beta_loss)
     error = divergence(X.shape[0], X.shape[1], n_components_, kept, float(beta), floats(X))
-    return checked(X) + _start(X, n_components_, init, probes) + _updates(probes, averaged=False) + error
+    return checked(X) + _start(X, n_components_, init, probes) + _updates(probes, False, **facts) + error
 
 
 @rule(f"{_NAME}NMF.transform", family="decomposition")
-def nmf_transform(X: TensorSpec, solver: str = "cd", probes: Probes = (), **_: Any) -> Work:
+def nmf_transform(X: TensorSpec, solver: str = "cd", probes: Probes = (), **facts: Any) -> Work:
     """The finiteness check, the mean of X, and the sweeps or updates of one factor that were made."""
-    return checked(X) + arithmetic(stored(X), floats(X)) + _updates(probes, averaged=False)
+    return checked(X) + arithmetic(stored(X), floats(X)) + _updates(probes, False, **facts)
 
 
 @rule(f"{_NAME}NMF.inverse_transform", f"{_NAME}MiniBatchNMF.inverse_transform", family="decomposition")

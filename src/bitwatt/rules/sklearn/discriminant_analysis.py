@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.arrays import column_means, column_variances
@@ -81,7 +82,8 @@ def quadratic_fit(
     **_: Any,
 ) -> Work:
     """For each class means, deviations and their SVD (numpy's, in double); or its covariance and eigenvectors. Classes
-    are taken as equally large: an SVD is linear in its rows."""
+    are taken as equally large: an SVD is linear in its rows. With fewer rows than features eigenvalues coincide, which
+    saves some of the work: estimated."""
     design, classes = Design.of(X), classes_of(classes_)
     n, f, p = design.rows, design.columns, design.precision
     rows = max(n // classes, 1)
@@ -89,7 +91,8 @@ def quadratic_fit(
     if solver == "svd":
         one = column_means(rows, f, p) + arithmetic(rows * f, p) + svd(rows, f, DOUBLE)
         return work + one * classes
-    return work + _covariances(n, f, classes, shrinkage, covariance_estimator) + eigh(f, DOUBLE) * classes
+    work += _covariances(n, f, classes, shrinkage, covariance_estimator) + eigh(f, DOUBLE) * classes
+    return replace(work, estimated=rows <= f)
 
 
 @rule(f"{_QUADRATIC}.decision_function", f"{_QUADRATIC}.predict", family="linear")

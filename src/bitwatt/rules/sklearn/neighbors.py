@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.arrays import column_sums, floats
+from bitwatt.formulas.distances import SORTING
 from bitwatt.formulas.inside import Probes, inside
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function, gemm
 from bitwatt.records import TensorSpec, Work
@@ -16,7 +17,6 @@ _CLASSES = ("KNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsClass
 
 @rule(
     *(f"{_HERE}.{name}.fit" for name in (*_CLASSES, "KernelDensity")),
-    *(f"{_HERE}.{name}.kneighbors" for name in (*_CLASSES, "LocalOutlierFactor")),
     *(f"{_HERE}.{name}.kneighbors_graph" for name in (*_CLASSES, "LocalOutlierFactor")),
     *(f"{_HERE}.{name}.radius_neighbors" for name in _CLASSES),
     *(f"{_HERE}.{name}.radius_neighbors_graph" for name in _CLASSES),
@@ -28,6 +28,15 @@ _CLASSES = ("KNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsClass
 def searched(probes: Probes = (), **_: Any) -> Work:
     """The finiteness check; building a tree, or looking for neighbours by matrix products or in the tree."""
     return inside(probes)
+
+
+@rule(*(f"{_HERE}.{name}.kneighbors" for name in (*_CLASSES, "LocalOutlierFactor")), family="neighbours")
+def nearest(X: TensorSpec | None = None, metric: Any = "minkowski", probes: Probes = (), **_: Any) -> Work:
+    """The finiteness check; looking for neighbours by matrix products or in the tree. Rows of given distances are
+    sorted, which compares, but for a logarithm of each row's length."""
+    if metric != "precomputed" or X is None or X.nnz is not None:
+        return inside(probes)
+    return inside(probes) + arithmetic(SORTING * X.shape[0], DOUBLE)
 
 
 free(

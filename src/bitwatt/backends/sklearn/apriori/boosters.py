@@ -23,8 +23,11 @@ told_by_shapes("catboost. xgboost.", "score")
 calls("xgboost.XGBClassifier xgboost.XGBRegressor lightgbm.LGBMClassifier lightgbm.LGBMRegressor", "score", "predict")
 
 _SMALLER, _WORTH = 0.35, 2.6
-#: Cells (leaves times features) of the tree that is drawn up, and its leaves at least; larger ones are scaled from it.
-_CELLS, _LEAVES = 200_000, 64
+#: Leaves of the tree that is drawn up; larger ones are scaled from it, as if they ended where it does.
+_LEAVES = 16_384
+#: Cells (nodes times features) whose bins are followed. Of more features only some are, all others as one more column:
+#: they are cut in turn, so that any of them tell of all.
+_CELLS, _FOLLOWED = 1_000_000, 48
 
 
 class Drawn:
@@ -35,8 +38,8 @@ class Drawn:
     ) -> None:
         self.left, self.right, self.feature, self.weight, self.depth = [-1], [-1], [-1], [weight], [0]
         waiting: list[tuple[float, int]] = [(-weight if leafwise else 0.0, 0)]
-        grown, most = 1, max(_CELLS // max(features, 1), _LEAVES)
-        while waiting and grown < min(leaves, most):
+        grown, most = 1, min(leaves, _LEAVES)
+        while waiting and grown < most:
             _, node = heapq.heappop(waiting)
             size, depth = self.weight[node], self.depth[node]
             if size < _WORTH * least or depth >= deepest:
@@ -56,7 +59,10 @@ class Drawn:
         can_grow = [size for _, node in waiting if (size := self.weight[node]) >= _WORTH * least]
         rest = sum(size / (1.6 * least) for size in can_grow) if least > 0 else float(leaves)
         wanted = min(float(leaves), grown - len(can_grow) + rest, 2.0 ** min(deepest, 60))
-        self.scale = max(wanted / grown, 1.0) if grown >= most else 1.0
+        self.scale = max(wanted / grown, 1.0) if grown >= _LEAVES else 1.0
+        many = len(self.left) * features > _CELLS and features > _FOLLOWED
+        self.columns = _FOLLOWED if many else features
+        self.each = features / self.columns  # features that a column stands for
 
     @property
     def more_levels(self) -> float:
@@ -66,14 +72,21 @@ class Drawn:
     def table(self) -> tuple[Any, Any, Any, Any]:
         import numpy as np
 
-        return np.array(self.left), np.array(self.right), np.array(self.feature), np.array(self.weight)
+        return np.array(self.left), np.array(self.right), self.cuts(), np.array(self.weight)
+
+    def cuts(self) -> Any:
+        import numpy as np
+
+        return np.minimum(self.feature, self.columns - 1)
 
 
 def drawn_sums(
     call: Call, tree: Drawn, trees: int, least: float, deepest: int, *, samples: float, always: bool
 ) -> dict[str, Any]:
     """What the reader of node tables says of it, for all trees. `samples` as there: 0 where weights are counts."""
-    found = binned([tree.table()], call.columns, least, deepest, samples, always)
+    found = binned([tree.table()], tree.columns, least, deepest, samples, always)
+    for name in ("boost_walked", "boost_judged"):  # sums over features
+        found[name] *= tree.each
     found["boost_built"] += _SMALLER * tree.more_levels
     found["boost_passed"] += tree.more_levels
     grows = ("boost_searched", "boost_walked", "boost_judged", "boost_subtracted")
@@ -191,7 +204,8 @@ def histogram_boosting(call: Call) -> dict[str, Any]:
     tree = Drawn(rows, call.columns, least=max(least, 1), deepest=1 << 30 if limit is None else int(limit),
                  leaves=1 << 30 if most is None else int(most), leafwise=True)  # fmt: skip
     trees = rounds * _groups(call)
-    sums = histograms._sums([_nodes(tree, int(bins[0]))], bins, call.estimator) * trees
+    sums = histograms._sums([_nodes(tree, int(bins[0]))], bins[: tree.columns], call.estimator) * trees
+    sums[1:4] *= tree.each  # sums over features
     _said(call, tree)
     found = {name: round(float(value) * tree.scale) for name, value in zip(histograms._NAMES, sums, strict=True)}
     deeper = tree.more_levels * rows * trees
@@ -213,13 +227,13 @@ def _nodes(tree: Drawn, bins: int) -> Any:
     inner = np.array(tree.left) >= 0
     nodes["count"] = nodes["gain"] = np.array(tree.weight)
     nodes["left"], nodes["right"] = np.maximum(tree.left, 0), np.maximum(tree.right, 0)
-    nodes["is_leaf"], nodes["depth"], nodes["feature_idx"] = ~inner, tree.depth, np.maximum(tree.feature, 0)
+    nodes["is_leaf"], nodes["depth"], nodes["feature_idx"] = ~inner, tree.depth, np.maximum(tree.cuts(), 0)
     spans = {0: {}}  # type: dict[int, dict[int, tuple[int, int]]]
     for node in range(len(tree.left)):
         known = spans.pop(node, {})
         if tree.left[node] < 0:
             continue
-        feature = tree.feature[node]
+        feature = min(tree.feature[node], tree.columns - 1)
         low, high = known.get(feature, (0, bins - 1))
         cut = min(low + int((high - low) * tree.weight[tree.left[node]] / tree.weight[node]), high)
         nodes["bin_threshold"][node] = cut
