@@ -88,7 +88,9 @@ class Laps(Memory):
         if lane.plain and after is not None and after.safe and (self._expected is None or lane.blocks is not None):
             alone = after.lane is lane
             self._laps = (
-                min(TIMED, after.countdown - 1) if alone else int(after.countdown > 1 and after.lane is not None)
+                min(self._random.randint(TIMED // 2, TIMED), after.countdown - 1)
+                if alone
+                else int(after.countdown > 1 and after.lane is not None)
             )
             self.swift = self._laps > 0
             if self.swift:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -75,6 +76,7 @@ class Memory:
         self.first: Any = None  # a weak reference to the first parameter that gets a gradient
         self._laps = 0  # to be taken so
         self._has_hurried, self._laps_since_peek = False, 0
+        self._random = random.Random(0)  # so that what a program does every so often is not missed each time
         self._pause = 0.0
         self._swift_from, self._swift_laps = 0.0, 0
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
