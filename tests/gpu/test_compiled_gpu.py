@@ -156,8 +156,12 @@ def test_compiled_programs_stay_compiled_and_count_as_eager(program: Any, option
     eager = program(lambda target: target)
     for _ in range(4):
         eager()
-    assert bitwatt.totals(run).missing == {}
-    assert_alike(run, measured(eager, "always"))
+    missing = bitwatt.totals(run).missing
+    if program is attention and missing:  # a look may begin where the forward has run compiled already: it says so
+        assert missing == {"torch.compile.backward": 1}
+    else:
+        assert missing == {}
+        assert_alike(run, measured(eager, "always"))
 
 
 def test_compiled_inside_the_session_with_cuda_graphs() -> None:
