@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import _utils, dataloader
 
 from bitwatt.backends.torch import compact
-from bitwatt.backends.torch.state import Frame
+from bitwatt.backends.torch.state import Frame, graph_task
 from bitwatt.context import Token, current, opened
 from bitwatt.records import Op
 
@@ -62,6 +62,7 @@ def _rows(file: Path) -> Iterator[tuple[str, str, Op, int]]:
 def install(watch: TorchWatch) -> list[Callable[[], None]]:
     process = os.getpid()
     original_next = dataloader._BaseDataLoaderIter.__next__
+    original_fetch = _utils.fetch._MapDatasetFetcher.fetch
     original_iter = dataloader._MultiProcessingDataLoaderIter.__init__
 
     def watched_next(self: Any) -> Any:
@@ -88,11 +89,32 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         finally:
             _utils.worker._worker_loop = _LOOP
 
+    def watched_fetch(self: Any, index: Any) -> Any:
+        state = watch.states.here
+        learner = state.learner if watch.on and graph_task() < 0 else None
+        if learner is None or learner.replaying:
+            return original_fetch(self, index)
+        if learner.swift:
+            learner.surprised()
+        learner = watch.events.ready(state)
+        if learner is None:
+            return original_fetch(self, index)
+        watch.events.begin_fetch(learner, self.dataset, index)
+        try:
+            batch = original_fetch(self, index)
+        except BaseException:
+            learner.abort()
+            raise
+        learner.end(closes=False)
+        return batch
+
     dataloader._BaseDataLoaderIter.__next__ = watched_next
+    _utils.fetch._MapDatasetFetcher.fetch = watched_fetch
     dataloader._MultiProcessingDataLoaderIter.__init__ = watched_iter
 
     def restore() -> None:
         dataloader._BaseDataLoaderIter.__next__ = original_next
+        _utils.fetch._MapDatasetFetcher.fetch = original_fetch
         dataloader._MultiProcessingDataLoaderIter.__init__ = original_iter
         if os.getpid() == process:
             watch.spool.close()

@@ -12,7 +12,7 @@ from torch import nn
 
 from bitwatt.backends.torch.replay.learner import Learner
 from bitwatt.backends.torch.replay.marks import Structures, flags, quick
-from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP
+from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
 from bitwatt.backends.torch.state import FORWARD
 from bitwatt.backends.torch.tensors import any_needs_grad, follow
 from bitwatt.context import CONTEXT, current
@@ -99,6 +99,13 @@ class Events:
         if phase is FORWARD and not any_needs_grad(out):
             state.resolve({FORWARD: "inference"})
         state.left = _sequence()
+
+    # -- data
+
+    def begin_fetch(self, learner: Learner, dataset: Any, index: Any) -> bool:
+        """A batch is read by the program itself. How many samples it has is known, which ones does not matter."""
+        rows = len(index) if isinstance(index, (list, tuple)) else 1
+        return learner.begin((FETCH, type(dataset), id(dataset)), (rows,))
 
     # -- backward and steps
 

@@ -33,7 +33,7 @@ _CALLS, _LONG = 32, 10_000
 #: Samples kept until they make a family.
 _SAMPLES = 16
 #: What the mode costs for an op, in seconds, and the share of a unit's time that watching its gaps may take.
-_OP, _SHARE = 12e-6, 0.004
+_OP, _SHARE = 12e-6, 0.008
 #: A gap that lasts so much longer than it did when it was known, and so much of its unit, is looked at again.
 _LONGER, _NOISE, _PAUSE = 6.0, 1e-3, 0.25
 

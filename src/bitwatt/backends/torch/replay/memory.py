@@ -25,7 +25,7 @@ _sequence = torch.autograd._get_sequence_nr
 _now = time.perf_counter
 
 #: Kinds of events.
-CALL, BACKWARD, STEP = "call", "backward", "step"
+CALL, BACKWARD, STEP, FETCH = "call", "backward", "step", "fetch"
 
 #: Marks in the tree, and calls remembered in it.
 _MARKS, _WEIGHT = 2_048, 200_000
