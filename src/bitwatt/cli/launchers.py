@@ -17,7 +17,7 @@ Launch = Callable[[list[str], list[str]], None]
 def launcher(program: list[str]) -> tuple[Launch, list[str]] | None:
     """The launcher that a command line names, and its arguments; None for a program of the user's own."""
     words = program[1:] if program[:1] == ["-m"] else program
-    if not words or (words is program and os.path.exists(words[0])):
+    if not words or (words is program and os.path.exists(words[0]) and not _is_installed(words[0])):
         return None
     name = os.path.basename(words[0])
     if name == "torchrun" or (
@@ -29,6 +29,12 @@ def launcher(program: list[str]) -> tuple[Launch, list[str]] | None:
     if words is not program and words[0] == "accelerate.commands.launch":
         return _accelerate, words[1:]
     return None
+
+
+def _is_installed(path: str) -> bool:
+    """A command given by its full path, and no script of the user's that has the same name."""
+    folders = [os.path.dirname(sys.executable), *os.environ.get("PATH", "").split(os.pathsep)]
+    return os.path.dirname(os.path.abspath(path)) in [os.path.abspath(folder) for folder in folders if folder]
 
 
 def _torchrun(arguments: list[str], ours: list[str]) -> None:
