@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import platform
 import subprocess
@@ -65,6 +66,7 @@ def _versions() -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
+@functools.cache
 def _version(distribution: str) -> str | None:
     return _attempt(lambda: version(distribution))
 
