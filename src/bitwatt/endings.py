@@ -62,6 +62,8 @@ class Ending:
         self._asked()
 
     def _listen(self) -> None:
+        if hasattr(signal, "pthread_sigmask"):  # signals are to interrupt the main thread
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         while received := os.read(self._reader, 64):
             if signal.SIGTERM in received and signal.getsignal(signal.SIGTERM) == self._handle:
                 self._asked()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -78,6 +79,8 @@ def closing(session: Session) -> Iterator[None]:
 
 
 def _run(process: int) -> None:
+    if hasattr(signal, "pthread_sigmask"):  # signals are to interrupt the main thread
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     while _running[0] == process and os.getpid() == process:
         mine = [entry for entry in list(_entries) if entry.process == process]
         if not mine:
