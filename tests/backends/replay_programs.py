@@ -378,3 +378,68 @@ def metrics_now_and_then() -> None:
         train(model, optimizer)
         if i % 20 == 19:
             torch.randn(64, 64) @ torch.randn(64, 64)
+
+
+class Every6th(torch.optim.Optimizer):
+    """Does more at every sixth step, as those do that keep a preconditioner."""
+
+    def __init__(self, parameters: object) -> None:
+        super().__init__(parameters, {})  # type: ignore[arg-type]
+        self.steps = 0
+
+    @torch.no_grad()
+    def step(self, closure: object = None) -> None:
+        self.steps += 1
+        for p in self.param_groups[0]["params"]:
+            if self.steps % 6 == 0 and p.dim() == 2:
+                p.grad @ p.grad.T
+            p.sub_(p.grad, alpha=0.01)
+
+
+@program
+def an_optimizer_with_a_rhythm() -> None:
+    model = mlp()
+    optimizer = Every6th(model.parameters())
+    for _ in range(60):
+        train(model, optimizer)
+
+
+@program
+def a_number_that_decides() -> None:
+    class Loop(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(12, 12))
+
+        def forward(self, x: Tensor, t: int) -> Tensor:
+            for _ in range(1 if t < 200 else 4):
+                x = x @ self.weight
+            return x
+
+    model = Loop()
+    with torch.no_grad():
+        for i in range(60):
+            model(torch.ones(4, 12), 10 * i)
+
+
+@program
+def gradients_taken_away() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(80):
+        optimizer.zero_grad()
+        F.cross_entropy(model(torch.randn(8, 12)), torch.randint(0, 4, (8,))).backward()
+        if i > 50:
+            model[3].weight.grad = None
+        optimizer.step()
+
+
+@program
+def padded_to_a_multiple() -> None:
+    layer = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    for i in range(40):
+        x = torch.randn(3 + i % 20, 4)
+        optimizer.zero_grad()
+        layer(F.pad(x, (0, 0, 0, -len(x) % 32))).sum().backward()
+        optimizer.step()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,48 @@ def test_runs_keep_how_they_were_replayed(tmp_path: Path) -> None:
     with bitwatt.measure("kept", store=tmp_path) as session:
         PROGRAMS["plain_training"]()
     assert bitwatt.load(session.path).replay == session.run.replay
+
+
+class Failing(torch.optim.SGD):
+    fails = False
+
+    def step(self, closure: object = None) -> None:
+        if self.fails:
+            raise RuntimeError
+        super().step()
+
+
+@pytest.mark.parametrize("share", [0.0, float("inf")])
+def test_a_step_that_raises_does_not_silence_what_follows(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", share)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    monkeypatch.setattr(lessons, "FOREIGN", 2)
+    found = []
+    for exactness in ("always", "auto"):
+        model = torch.nn.Linear(12, 4)
+        optimizer = Failing(model.parameters(), lr=0.1)
+        with bitwatt.measure(keep=False, exactness=exactness) as session:
+            for _ in range(12):
+                train(model, optimizer)
+            optimizer.fails = True
+            with pytest.raises(RuntimeError):
+                train(model, optimizer)
+            with torch.no_grad():
+                for _ in range(20):
+                    model(torch.ones(8, 12))
+        found.append(bitwatt.totals(session.run).by("phase")["inference"])
+    assert found[0] == found[1] > 0
+
+
+def test_nothing_of_the_program_is_kept_alive() -> None:
+    def program() -> list[weakref.ref[object]]:
+        model = torch.nn.Linear(12, 4)
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(60):
+            train(model, optimizer)
+        return [weakref.ref(model), weakref.ref(optimizer), weakref.ref(model.weight)]
+
+    with bitwatt.measure(keep=False):
+        refs = program()
+        gc.collect()
+        assert [ref() for ref in refs] == [None, None, None]

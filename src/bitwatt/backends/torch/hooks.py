@@ -147,7 +147,7 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
         state = watch.states.here
         learner = state.learner
         if learner is not None and learner.swift and not learner.replaying and graph_task() < 0:
-            if swift.backward(learner):
+            if swift.backward(learner, args[0], _options(args, kwargs)):
                 try:
                     return engine(*args, **kwargs)
                 except BaseException:

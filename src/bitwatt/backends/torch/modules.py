@@ -51,7 +51,11 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
     def watched_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         state = states.here
         learner = state.learner
-        if learner is not None and learner.replaying:  # inside an event that is known
+        if (
+            learner is not None
+            and learner.replaying  # inside an event that is known
+            and (learner.kind != STEP or not events.is_stale(learner))
+        ):
             learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
             return call(self, *args, **kwargs)
         if _is_compiling() or not watch.on:
@@ -102,36 +106,28 @@ class ModuleCalls:
     ) -> Any:
         """The outermost call: it is replayed if it is known, and counted to be known if not."""
         events = self.watch.events
-        if events.begin_call(learner, module, args, kwargs):
-            if learner.lane is not None:
-                try:
-                    out = call(module, *args, **kwargs)
-                except BaseException:
-                    learner.abort()
-                    raise
-                if learner.lane is not None:
+        frame: Frame | None = None
+        try:
+            if events.begin_call(learner, module, args, kwargs):
+                if learner.lane is None:
+                    events.enter_replayed(state, learner, args)
+                in_lane = learner.lane is not None
+                out = call(module, *args, **kwargs)
+                if in_lane and learner.lane is not None:
                     learner.end(closes=False)
-                else:  # something was not as expected
+                else:  # the long way, or something was not as expected
                     events.leave_replayed(state, learner, out)
                 return out
-            try:
-                events.enter_replayed(state, learner, args)
-                out = call(module, *args, **kwargs)
-            except BaseException:
-                learner.abort()
-                raise
-            events.leave_replayed(state, learner, out)
-            return out
-        frame = self.enter(state, module, args)
-        if learner.step is not None:
-            learner.step.phase = frame.phase
-        try:
+            frame = self.enter(state, module, args)
+            if learner.step is not None:
+                learner.step.phase = frame.phase
             out = call(module, *args, **kwargs)
+            learner.end(closes=frame.phase == "inference")
         except BaseException:
             learner.abort()
-            self.leave(state, frame)
+            if frame is not None:
+                self.leave(state, frame)
             raise
-        learner.end(closes=frame.phase == "inference")
         self.leave(state, frame, out)
         return out
 

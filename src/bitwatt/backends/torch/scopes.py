@@ -262,7 +262,7 @@ class Scopes:
         return {self.final(scope): layer for scope, layer in layers.items()}
 
 
-_losses: dict[type, bool] = {}
+_losses: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
 
 
 def is_loss(module: nn.Module) -> bool:

@@ -29,8 +29,8 @@ class Trail:
         if seqs and seqs[-1] >= seq:
             self.scopes[-1] = scope
         elif not self.scopes or self.scopes[-1] != scope or type(scope) is tuple:
+            self.scopes.append(scope)  # first: an interrupt in between leaves one too many, and none too few
             seqs.append(seq)
-            self.scopes.append(scope)
             if len(seqs) > LIMIT:
                 del seqs[: LIMIT // 2], self.scopes[: LIMIT // 2]
 
@@ -46,7 +46,7 @@ class Trail:
         """The trail from one number up to another, to be marked again when the same code runs unseen."""
         first = max(bisect_right(self.seqs, begin) - 1, 0)
         found = [
-            (max(seq - begin, 0), scope) for seq, scope in zip(self.seqs[first:], self.scopes[first:], strict=True)
+            (max(seq - begin, 0), scope) for seq, scope in zip(self.seqs[first:], self.scopes[first:], strict=False)
         ]
         plain = [(seq, scope) for seq, scope in found if type(scope) is str and seq < end - begin]
         return tuple([seq for seq, _ in plain]), tuple([scope for _, scope in plain]), 0

@@ -132,11 +132,11 @@ class TorchWatch:
     def switch(self, state: ThreadState, on: bool) -> None:
         """Let the mode of a thread rest while what runs is known, or wake it."""
         if on and state.resting is not None:
+            _enter(state.resting)
             state.mode, state.resting = state.resting, None
-            _enter(state.mode)
         elif not on and state.mode is not None:
+            _leave(state.mode)
             state.mode, state.resting = None, state.mode
-            _leave(state.resting)
 
     def replays_backward(self) -> bool:
         """Whether the running backward is one that is replayed: only counted ones are known here."""

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from bitwatt.backends.torch.replay.learner import Learner
+from bitwatt.backends.torch.replay.lessons import FOREIGN
 from bitwatt.backends.torch.replay.marks import Structures, flags, quick
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
 from bitwatt.backends.torch.state import FORWARD
@@ -37,7 +38,7 @@ class Events:
             return None
         if state.capturing or _tracing() is not None:  # nothing runs; a trace would hold what we look at
             return None
-        if learner.step is not None and not self._is_stale(learner):
+        if learner.step is not None and not self.is_stale(learner):
             return None
         context = CONTEXT.get()
         if context is None or not context.token.open:
@@ -49,7 +50,7 @@ class Events:
         return learner
 
     @staticmethod
-    def _is_stale(learner: Learner) -> bool:
+    def is_stale(learner: Learner) -> bool:
         """Whether the event under way is a step that has raised: its Python frame is gone."""
         if learner.kind != STEP:
             return False
@@ -75,9 +76,12 @@ class Events:
         return False
 
     def _call(self, learner: Learner, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        values: Any = [quick(arg) for arg in args]
+        # a number given as such decides what is done more often than how much of it
+        values: Any = [quick(arg) if type(arg) is not int else (int, str(arg)) for arg in args]
         if kwargs:
-            values += [(name, quick(value)) for name, value in kwargs.items()]
+            values += [
+                (name, quick(value) if type(value) is not int else (int, str(value))) for name, value in kwargs.items()
+            ]
         if learner.caller is None or learner.caller() is not module:
             learner.caller = weakref.ref(module)
         return (CALL, self.structures.of(module), flags()), tuple(values)
@@ -123,8 +127,16 @@ class Events:
     def begin_step(self, learner: Learner, optimizer: Any) -> bool:
         try:
             missing = tuple([p.grad is None for group in optimizer.param_groups for p in group["params"]])
-            made = len(optimizer.state)
+            made = (len(optimizer.state), *[_options(group) for group in optimizer.param_groups])
         except Exception as error:
             return self._unmarked(learner, error)
         learner.frame = sys._getframe(2)
-        return learner.begin((STEP, id(optimizer), made, missing))
+        known = learner.begin((STEP, id(optimizer), made, missing))
+        if learner.step is not None and not type(optimizer).__module__.startswith("torch.optim"):
+            learner.step.event.enough = FOREIGN
+        return known
+
+
+def _options(group: Any) -> tuple[Any, ...]:
+    """What an optimizer does with a group: which of its options are in use, whatever their values."""
+    return tuple([(name, bool(value)) for name, value in group.items() if isinstance(value, (bool, int, float))])

@@ -32,6 +32,7 @@ class Sample:
     sizes: Sizes
     gap: Log
     event: Log
+    inside: int = 0  # how often modules were called, and how much went into them
 
 
 def flatten(key: Any, numbers: list[int]) -> Any:
@@ -97,7 +98,7 @@ def _solve(features: Any, values: Any) -> Any:
     """Coefficients that give every value exactly, else None."""
     found, *_ = np.linalg.lstsq(features, values, rcond=None)
     found = np.round(found * 4096) / 4096
-    return found if np.array_equal(np.rint(features @ found), values) else None
+    return found if np.abs(features @ found - values).max(initial=0.0) < 1e-3 else None
 
 
 class Family:
@@ -106,6 +107,7 @@ class Family:
     def __init__(self, basis: Basis, forms: list[tuple[Place, Any, int]], coefficients: Any) -> None:
         self.basis, self._forms, self._coefficients = basis, forms, coefficients
         self.credited = False  # to sizes that were not counted
+        self.inside: Any = None  # the coefficients of that checksum
         self.places = list(dict.fromkeys(place for place, _, _ in forms))
 
     def rows(self, sizes: Sizes) -> dict[Place, dict[Any, int]]:
@@ -118,6 +120,13 @@ class Family:
         return {place: dict(keys) for place, keys in found.items()}
 
 
+def inside_at(family: Family, sizes: Sizes) -> int | None:
+    """What the checksum of module calls will be."""
+    if family.inside is None:
+        return None
+    return round(float((np.array(family.basis.features(sizes)) @ family.inside)[0]))
+
+
 def fit(samples: list[Sample]) -> tuple[Family, Family] | None:
     """The families of gap and event, if the samples are enough and alike."""
     if len(samples) < 3:
@@ -128,7 +137,11 @@ def fit(samples: list[Sample]) -> tuple[Family, Family] | None:
     features = np.array([basis.features(sample.sizes) for sample in samples])
     gap = _family(basis, features, [sample.gap for sample in samples])
     event = _family(basis, features, [sample.event for sample in samples])
-    return (gap, event) if gap is not None and event is not None else None
+    inside = _solve(features, np.array([[float(sample.inside)] for sample in samples]))
+    if gap is None or event is None or inside is None:
+        return None
+    event.inside = inside
+    return gap, event
 
 
 def _family(basis: Basis, features: Any, logs: list[Log]) -> Family | None:

@@ -130,7 +130,7 @@ class Learner(Laps):
                 if event.compiled
                 else seq - self.seq == event.nodes and (event.inside == self.inside or event.inside is None)
             ):
-                self.step, self.kind, self.replaying = None, "", False
+                self.step, self.kind, self.replaying, self.frame = None, "", False, None
                 now = _now()
                 lane.seconds[2 * self.at + 1] += now - self._time
                 self.seq, self._time = seq, now
@@ -139,7 +139,7 @@ class Learner(Laps):
                     self._lap(lane)
                 return
             self._leave_lane()
-        self.step = None
+        self.step = self.frame = None
         if self.replaying:
             self.replaying = False
             self._replayed(step)
@@ -195,7 +195,7 @@ class Learner(Laps):
         step.event.inside = self.inside
         node = step.node
         if self._whole and node.families is None and all(sample.sizes != step.sizes for sample in node.samples):
-            node.samples = [*node.samples[-_SAMPLES:], Sample(step.sizes, self._gap_log, log)]
+            node.samples = [*node.samples[-_SAMPLES:], Sample(step.sizes, self._gap_log, log, self.inside)]
             node.families = fit(node.samples)
             if node.families is not None:
                 node.samples = []
@@ -209,6 +209,8 @@ class Learner(Laps):
         self._leave_lane()
         if self.step is None and not hurried:
             return
+        if self.replaying and self.step is not None:
+            self.step.event.doubt()
         self.tally.assumed += self.replaying or hurried
         self.step, self.kind, self.replaying = None, "", False
         self.skip()
@@ -228,7 +230,7 @@ class Learner(Laps):
             if known and start.safe:
                 self.tally.looks += 1
                 start.interval = min(4 * start.interval, _SELDOM)
-            start.countdown = start.interval
+            start.countdown = self._random.randint(start.interval // 2 + 1, start.interval)
         else:
             self.tally.replayed += 1
         start.safe = known
@@ -270,7 +272,8 @@ class Learner(Laps):
             if lesson.samples and lesson.replays:
                 tally.samples.append((lesson.replays, lesson.samples))
         if self.state.resting is not None and self.step is None and self.context and self.context.token is token:
-            if _sequence() != self.seq:  # code after the last event ran unseen
+            tally.gaps += 1  # code after the last event ran unseen
+            if _sequence() != self.seq:
                 tally.disagrees("graph nodes")
             tally.pauses += _now() - self._time > max(_NOISE, _PAUSE * self._unit_seconds)
         self.stale = True
@@ -279,7 +282,7 @@ class Learner(Laps):
     def skip(self) -> None:
         """An event comes that cannot be marked: it is counted, and what is known begins anew after it."""
         self._leave_lane()
-        self.looking, self._whole = True, False
+        self.looking, self._whole, self.frame = True, False, None
         self._begin_unit(None)
         self._switch(self.state, True)
         self._log()

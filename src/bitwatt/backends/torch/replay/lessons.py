@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.families import Family, Sample, exchanged
+from bitwatt.backends.torch.replay.families import Family, Sample, exchanged, inside_at
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Counts, Place
 from bitwatt.backends.torch.trail import NOTHING, Stretch
@@ -21,6 +21,8 @@ Rows = dict[Place, dict[Any, int]]
 #: So many equal looks make an event known; more where it has been seen to change.
 _ENOUGH = 2
 _PATIENCE = 256
+#: Of the step of an optimizer that is not torch's own: some do more work every so often, and no checksum tells.
+FOREIGN = 64
 #: And the code before one: it has no checksum but its graph nodes.
 GAPS, _GAP_PATIENCE = 32, 8192
 #: Samples of a stretch that changes, kept to state an interval.
@@ -31,12 +33,13 @@ class Lesson:
     """One stretch of the program, the code between two marks or the call behind one, and what it does each time."""
 
     __slots__ = (
-        "_later", "_rows", "calls", "changes", "compiled", "credited", "final", "flushed", "frames", "inside",
+        "_later", "_rows", "calls", "changes", "compiled", "credited", "enough", "final", "flushed", "frames", "inside",
         "is_gap", "nodes", "predicted", "ran", "replays", "samples", "seconds", "streak", "trail",
     )  # fmt: skip
 
     def __init__(self, is_gap: bool = False) -> None:
         self.is_gap = is_gap
+        self.enough = _ENOUGH
         self._rows: Rows | None = None
         self._later: tuple[tuple[Place, Credit], ...] | None = None
         self.predicted: tuple[Family, Sizes] | None = None  # rows that follow from those at other sizes
@@ -66,7 +69,7 @@ class Lesson:
     def trusted(self) -> bool:
         if self.is_gap:
             return self.streak >= min(GAPS << min(self.changes, 16), _GAP_PATIENCE)
-        return self.streak >= min(_ENOUGH << 2 * min(max(self.changes - 1, 0), 16), _PATIENCE)
+        return self.streak >= min(self.enough << 2 * min(max(self.changes - 1, 0), 16), _PATIENCE)
 
     @property
     def varies(self) -> bool:
@@ -196,6 +199,7 @@ class Step:
             self.gap.streak = self.node.alike
             self.gap.nodes, self.event.nodes, self.gap.seconds = twin.gap.nodes, twin.event.nodes, twin.gap.seconds
             self.gap.trail, self.event.trail = twin.gap.trail, twin.event.trail
+            self.event.inside = inside_at(families[1], self.sizes) if not twin.event.compiled else None
             self.phase, self.safe = twin.phase, True
             self.gap.compiled, self.event.compiled = twin.gap.compiled, twin.event.compiled
             self.closes, self.differentiates = twin.closes, twin.differentiates

@@ -52,11 +52,16 @@ def quick(value: Any, depth: int = _DEPTH) -> Any:
     if isinstance(value, Tensor):
         return kind, key_of(value)
     if isinstance(value, dict):
-        return kind, tuple([(name, quick(item, depth - 1)) for name, item in value.items()])
+        return kind, tuple([(_name(name), quick(item, depth - 1)) for name, item in value.items()])
     held = getattr(value, "__dict__", None)
     if held and depth > 0 and len(held) < _WIDE and not isinstance(value, (nn.Module, type)) and not callable(value):
         return kind, tuple([(name, quick(item, depth - 1)) for name, item in held.items()])
     return kind
+
+
+def _name(name: Any) -> Any:
+    """A key of a dict. Others than these may not like to be compared, and would be kept alive."""
+    return name if type(name) in (str, int) else type(name)
 
 
 def split(key: Any, sizes: list[int]) -> Any:
@@ -202,11 +207,20 @@ def install(structures: Structures) -> list[Any]:
         structures.switched += 1
         return train(self, mode)
 
-    nn.Module.train = announced
+    apply = nn.Module._apply
+
+    @functools.wraps(apply)
+    def applied(self: Any, *args: Any, **kwargs: Any) -> Any:  # casts and moves
+        structures.version += 1
+        return apply(self, *args, **kwargs)
+
+    nn.Module.train, nn.Module._apply = announced, applied
 
     def restore() -> None:
         if nn.Module.train is announced:
             nn.Module.train = train
+        if nn.Module._apply is applied:
+            nn.Module._apply = apply
 
     return [
         restore,

@@ -32,6 +32,10 @@ def call(learner: Learner, structures: Structures, module: nn.Module, args: tupl
     if lane is None:
         return False
     _, context, who, values = lane.steps[at].key
+    try:
+        given = tuple([quick(arg) if type(arg) is not int else (int, str(arg)) for arg in args])
+    except Exception:  # something of the user's that does not like to be asked: the long way knows how to go on
+        return False
     if (
         lane.turns[at] == "call"
         and structures.is_still(module, who[1])
@@ -39,7 +43,7 @@ def call(learner: Learner, structures: Structures, module: nn.Module, args: tupl
         and CONTEXT.get() is context
         and learner.seq + lane.nodes[at] == _sequence()
         and learner.inside == lane.inside[at]
-        and values == tuple([quick(arg) for arg in args])
+        and values == given
     ):
         if not at:
             learner.inside = 0
@@ -48,9 +52,14 @@ def call(learner: Learner, structures: Structures, module: nn.Module, args: tupl
     return False
 
 
-def backward(learner: Learner) -> bool:
+def backward(learner: Learner, roots: Any, options: Any) -> bool:
     lane, at = learner.lane, learner.at
-    if lane is None or lane.turns[at] != "backward" or lane.adds() != lane.steps[at].key[2][1]:
+    if lane is None or lane.turns[at] != "backward":
+        return False
+    _, context, who, values = lane.steps[at].key
+    if lane.adds() != who[1] or options != who[2] or CONTEXT.get() is not context:
+        return False
+    if values != tuple([quick(root) for root in roots]):
         return False
     _pass(learner, lane, at)
     return True
@@ -59,6 +68,10 @@ def backward(learner: Learner) -> bool:
 def step(learner: Learner, optimizer: Any) -> bool:
     lane, at = learner.lane, learner.at
     if lane is None or lane.turns[at] != id(optimizer):
+        return False
+    _, context, who, _ = lane.steps[at].key
+    missing = tuple([p.grad is None for group in optimizer.param_groups for p in group["params"]])
+    if missing != who[3] or CONTEXT.get() is not context or len(optimizer.state) != who[2][0]:
         return False
     _pass(learner, lane, at)
     return True
