@@ -146,7 +146,7 @@ def on_ray(folder: Path, programs: str, deaths: bool = False) -> None:
     done = subprocess.run(
         [sys.executable, "on_ray.py"], cwd=folder, env=os.environ | quiet, capture_output=True, text=True, check=False
     )
-    assert done.stdout.strip().endswith("done"), done.stdout + done.stderr
+    assert "done" in done.stdout.split(), done.stdout + done.stderr  # Ray may have a last word
 
 
 def test_ray_counts_as_one_process_does(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 import types
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -162,7 +163,8 @@ def test_results_that_nobody_waits_for_do_no_harm() -> None:
         parallel = joblib.Parallel(2, return_as="generator", batch_size=1)  # of a batch that is read nothing is left
         results = parallel(joblib.delayed(fitted)(number) for number in range(6))
         assert next(results)[0] == 0
-        with pytest.warns(UserWarning, match="not used|cancelled"):
+        with warnings.catch_warnings():  # joblib's, unless all had come by then
+            warnings.simplefilter("ignore")
             results.close()
     assert 1 <= counted(session.run)[RIDGE] <= 6
 

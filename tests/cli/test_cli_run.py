@@ -177,7 +177,10 @@ def test_an_encoding_without_unicode_is_no_problem(folder):
 def test_ctrl_c_keeps_what_was_measured_and_ends_by_the_signal(folder):
     (folder / "wait.py").write_text("import time\nprint('ready', flush=True)\ntime.sleep(30)\n")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([*BITWATT, "wait.py"], cwd=folder, **pipes)
+    # a shell's background job ignores Ctrl-C, and so would what it starts
+    process = subprocess.Popen(
+        [*BITWATT, "wait.py"], cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **pipes
+    )
     assert process.stdout is not None
     process.stdout.readline()
     time.sleep(0.1)
