@@ -301,8 +301,8 @@ class Replay:
     Steps are training steps, or calls of a model where nothing is trained. `looks` are steps that were known and
     counted all the same, `deviation` is the largest difference in FLOPs that one of them found. `assumed` are stretches
     of code that ran unseen before something that nobody expected, `pauses` those that took much longer than when they
-    were known. `interval` is the half-width of the 95 % interval of
-    the FLOPs where steps that vary were sampled.
+    were known. `unchecked` are replayed calls with nothing to compare. `interval` is the half-width of the 95 %
+    interval of the FLOPs where steps that vary were sampled.
     """
 
     exactness: str
@@ -316,6 +316,7 @@ class Replay:
     disagreed: Mapping[str, int] = field(default_factory=dict)
     deviation: float = 0.0
     interval: float | None = None
+    unchecked: int = 0
 
     @property
     def agrees(self) -> bool:
@@ -326,11 +327,12 @@ class Replay:
     def unwatched(self) -> int:
         """Stretches of code between events that ran unseen, with no checksum but their graph nodes. On CUDA the
         allocator's totals speak for them."""
-        return 0 if self.agreed.get("allocations") else self.agreed.get("code between them", 0)
+        vouched = self.agreed.get("code between them, by allocations", 0)
+        return max(self.agreed.get("code between them", 0) - vouched, 0)
 
     @property
     def exact(self) -> bool:
-        return self.agrees and not self.unwatched
+        return self.agrees and not self.unwatched and not self.unchecked
 
 
 @dataclass(frozen=True, eq=False)

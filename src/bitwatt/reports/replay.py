@@ -14,7 +14,8 @@ def verdict(run: Run) -> str:
     if replay.exact:
         return f"exact: {steps}; {_agreed(replay)}"
     if replay.agrees:
-        return f"calls and steps exact: {steps}; {_agreed(replay)}; {_unwatched(replay)}"
+        calls = "as known" if replay.unchecked else "exact"
+        return f"calls and steps {calls}: {steps}; {_agreed(replay)}; {_reservations(replay)}"
     return f"replayed, verified {verified(replay):,} of {replay.replayed:,}: {steps}; {_doubts(run, replay)}"
 
 
@@ -31,10 +32,16 @@ def _agreed(replay: Replay) -> str:
     return f"{checks}, {looks}"
 
 
-def _unwatched(replay: Replay) -> str:
-    """Each event has code before it."""
-    events = replay.agreed.get("calls and steps", 0)
-    return f"the code between them was watched in {max(events - replay.unwatched, 0):,} of {events:,} places"
+def _reservations(replay: Replay) -> str:
+    """What nothing speaks against, and nothing for. Each event has code before it."""
+    told = []
+    if replay.unchecked:
+        told.append(f"{replay.unchecked:,} calls had nothing to compare")
+    if replay.unwatched:
+        events = replay.agreed.get("calls and steps", 0) + replay.unchecked
+        seen = max(events - replay.unwatched, 0)
+        told.append(f"the code between them was watched in {seen:,} of {events:,} places")
+    return ", ".join(told)
 
 
 def _doubts(run: Run, replay: Replay) -> str:

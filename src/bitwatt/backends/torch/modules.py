@@ -120,7 +120,7 @@ class ModuleCalls:
                 return out
             frame = self.enter(state, module, args)
             if learner.step is not None:
-                learner.step.phase = frame.phase
+                learner.step.phase, learner.step.opaque = frame.phase, not events.structures.is_torchs(module)
             out = call(module, *args, **kwargs)
             learner.end(closes=frame.phase == "inference")
         except BaseException:

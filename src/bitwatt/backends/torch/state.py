@@ -202,14 +202,6 @@ class ThreadState:
                 return
             self.pop(self.top)
 
-    def book(self, context: Context, phase: str = "") -> None:
-        """Book the time since the last call under `phase`, by default what runs between events. For replayed ones."""
-        now = time.perf_counter()
-        phase = phase or (AFTER if self.forward_done else BEFORE)
-        key, seconds = (context, context.phases, phase), self.seconds if phase[0] != "?" else self.pending_seconds
-        seconds[key] = seconds.get(key, 0.0) + now - self._tick
-        self._tick = now
-
     def clock(self, phase: str | None = None) -> None:
         """Book the time since the last call under `phase`, by default that of the top frame."""
         now = time.perf_counter()

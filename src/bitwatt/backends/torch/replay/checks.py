@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import torch
@@ -36,7 +36,9 @@ class Tally:
     replayed: int = 0
     events: int = 0  # replayed, with the graph nodes, module calls and sizes that they were known by
     gaps: int = 0  # unseen, with the graph nodes that they were known by
+    unchecked: int = 0  # of the events, those that have nothing to compare
     allocations: int = 0  # rows of replayed units after which the allocator had handed out what was expected
+    vouched: int = 0  # gaps in those rows
     disagreed: dict[str, int] = field(default_factory=dict)
     looks: int = 0  # units that were known, and counted again
     deviated: int = 0
@@ -46,7 +48,7 @@ class Tally:
     samples: list[tuple[int, list[Any]]] = field(default_factory=list)
 
     def __iadd__(self, other: Tally) -> Tally:
-        for name in ("counted", "replayed", "looks", "deviated", "assumed", "pauses", "events", "gaps", "allocations"):
+        for name in _NUMBERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for name, n in other.disagreed.items():
             self.disagreed[name] = self.disagreed.get(name, 0) + n
@@ -63,8 +65,14 @@ class Tally:
             self.deviated,
             self.assumed,
             self.pauses,
-            {"calls and steps": self.events, "code between them": self.gaps, "allocations": self.allocations},
+            {
+                "calls and steps": self.events - self.unchecked,
+                "code between them": self.gaps,
+                "allocations": self.allocations,
+                "code between them, by allocations": self.vouched,
+            },
             dict(self.disagreed),
+            unchecked=self.unchecked,
         )
 
     def disagrees(self, check: str) -> None:
@@ -74,3 +82,6 @@ class Tally:
         self.deviated += 1
         if len(self.deviations) < _KEPT:
             self.deviations.append((expected, found))
+
+
+_NUMBERS = [one.name for one in fields(Tally) if one.type == "int"]

@@ -21,7 +21,7 @@ class Lane:
 
     __slots__ = (
         "_first", "blocks", "flushed", "inside", "laps", "nodes", "plain", "rest", "seconds", "steps", "then",
-        "trail", "turns", "written",
+        "trail", "turns", "unchecked", "written",
     )  # fmt: skip
 
     def __init__(self, steps: list[Step], then: Node) -> None:
@@ -45,6 +45,7 @@ class Lane:
             and not any(lesson.compiled for lesson in lessons)
             and not steps[-1].event.nodes
         )
+        self.unchecked = sum(step.unchecked for step in steps)  # events in a lap
         self.blocks: int | None = None  # of the CUDA allocator, that a lap takes
         self.trail = chained([(lesson.nodes, lesson.trail) for step in steps for lesson in (step.gap, step.event)])
 

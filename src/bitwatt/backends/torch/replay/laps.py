@@ -45,6 +45,7 @@ class Laps(Memory):
         self.tally.replayed += 1
         self.tally.events += len(lane.steps)
         self.tally.gaps += len(lane.steps)
+        self.tally.unchecked += lane.unchecked
         if self._expected is not None:
             self._count_blocks(lane)
         self.at = 0
@@ -53,17 +54,18 @@ class Laps(Memory):
             self.tally.pauses += 1
         start = self.starts.get(lane.then.form)
         if start is None or not start.safe or start.lane is None:
+            self._close_row()
             self._leave_lane()
             return
         start.countdown -= 1
         self._laps_since_peek += 1
-        if (lane.plain and self._has_hurried) or self._laps_since_peek >= TIMED:
-            self._peek()
-            return
-        if start.countdown <= 0:
+        peek = (lane.plain and self._has_hurried) or self._laps_since_peek >= TIMED
+        if peek or start.countdown <= 0:
+            self._close_row()
             self._leave_lane()
-            self.looking = True
-            self._compare_allocations()
+            self.looking = not peek
+            self._peeking = peek  # at the code between events, for one unit: there programs do odd things
+            self._has_hurried, self._laps_since_peek = False, 0
             self._switch(self.state, True)
             self._log()
             self._mark()
@@ -73,14 +75,6 @@ class Laps(Memory):
                 self._ran.add(lane)
                 self.lane, self.start, self.node = start.lane, start, start
             self._hurry(start.lane)
-
-    def _peek(self) -> None:
-        """Look at the code between events for one unit, which costs little, and is where programs do odd things."""
-        self._leave_lane()
-        self._has_hurried, self._laps_since_peek, self._peeking = False, 0, True
-        self._switch(self.state, True)
-        self._log()
-        self._mark()
 
     def _hurry(self, lane: Lane) -> None:
         """Take laps the swiftest way, as many as nothing is due and it is nobody's turn to be timed."""
@@ -132,9 +126,9 @@ class Laps(Memory):
             self.tally.replayed += laps
             self.tally.events += laps * len(lane.steps)
             self.tally.gaps += laps * len(lane.steps)
+            self.tally.unchecked += laps * lane.unchecked
             self.starts[lane.then.form].countdown -= laps
-            if self._expected is not None:
-                self._expected = None if lane.blocks is None else self._expected + laps * lane.blocks
+            self._add_laps(lane, laps)
 
     def surprised(self) -> None:
         """An event begins that the swift way did not expect, or something before it did not happen as expected."""
@@ -150,14 +144,36 @@ class Laps(Memory):
             self._leave_lane()
             self._doubted = self.looking = True
 
+    def _open_row(self) -> None:
+        """Laps begin after which the allocator must have handed out so many blocks more."""
+        self._off_at = now = allocations()
+        self._expected, self._row = None if now is None else 0, 0
+
     def _count_blocks(self, lane: Lane) -> None:
         """How many blocks a lap takes is learned from the first: a dispatch mode makes autograd copy some gradients."""
-        if lane.blocks is None:
-            now = allocations()
-            before, self._blocks_at = self._blocks_at, now
-            if now is not None and before is not None:
-                lane.blocks = now - before
-        self._expected = None if lane.blocks is None or self._expected is None else self._expected + lane.blocks
+        now = allocations() if lane.blocks is None else None
+        if now is not None and self._off_at is not None and self._expected is not None:
+            lane.blocks = now - self._off_at - self._expected  # the laps before it have been counted
+        self._add_laps(lane, 1)
+
+    def _add_laps(self, lane: Lane, laps: int) -> None:
+        self._row += laps * len(lane.steps)
+        if self._expected is not None:
+            self._expected = None if lane.blocks is None else self._expected + laps * lane.blocks
+
+    def _close_row(self) -> bool:
+        """Whether the allocator vouches for all that ran since the row was opened. Asked where a lap has just ended."""
+        now, expected, self._expected = allocations(), self._expected, None
+        if now is None or self._off_at is None or expected is None:
+            return False
+        if now - self._off_at == expected:
+            self.tally.allocations += 1
+            self.tally.vouched += self._row
+            return True
+        self.tally.disagrees("allocations")
+        for step in self.lane.steps if self.lane is not None else ():
+            step.gap.doubt()
+        return False
 
     def _leave_lane(self) -> None:
         """Back to the long way, as if it had been taken from the beginning of this unit."""
@@ -187,18 +203,6 @@ class Laps(Memory):
             self.node.heir = self.node = step.node
             self._place = step.number or self._numbered(step)
             self._closing = step.key[2][0] == BACKWARD or step.differentiates
-
-    def _compare_allocations(self) -> None:
-        now = allocations()
-        if not self.looking:
-            self._off_at = self._blocks_at = now
-            self._expected = None if now is None else 0
-        elif now is not None and self._off_at is not None and self._expected is not None:
-            if now - self._off_at == self._expected:
-                self.tally.allocations += 1
-            else:
-                self.tally.disagrees("allocations")
-                self.start.calm = False
 
 
 def _stage(state: ThreadState, step: Step) -> None:

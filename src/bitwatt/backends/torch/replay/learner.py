@@ -181,6 +181,7 @@ class Learner(Laps):
         agrees = _sequence() - self.seq == event.nodes
         if event.confirms(_sequence() - self.seq, self.inside):
             self.tally.events += 1
+            self.tally.unchecked += step.unchecked
         else:
             self.tally.disagrees("module calls" if agrees else "graph nodes")
             event.doubt()
@@ -234,18 +235,16 @@ class Learner(Laps):
         else:
             self.tally.replayed += 1
         start.safe = known
-        was_looking = self.looking
         self._find_lane(start, known)
         self._begin_unit(last.form)
         self.start.countdown -= 1
         self.looking = not known or self.start.countdown <= 0
-        if was_looking != self.looking:
-            self._compare_allocations()
         self._peeking = False
         lane = self.start.lane if self.start.safe and not (self.looking or self._watch_gaps) else None
         if lane is not None and all(step.gap.trusted for step in lane.steps):
             self.lane, self.at = lane, 0
             self.state.trail.mark(_sequence(), lane.trail)
+            self._open_row()
 
     def _weigh_gaps(self) -> None:
         """Watching what runs between events is cheap beside long steps, and leaves nothing to assume."""
@@ -266,13 +265,16 @@ class Learner(Laps):
     def closes(self, token: Token) -> Tally:
         """A session has ended: what it was credited goes to the counts, and what follows is learned anew."""
         tally = self.tallies.pop(token, None) or Tally()
+        if self.swift:
+            self._slow_down()
+        vouched = self.lane is not None and not self.at and self.step is None and self._close_row()
         self._leave_lane()
         for lesson in self._lessons():
             flush(self.state, lesson)
             if lesson.samples and lesson.replays:
                 tally.samples.append((lesson.replays, lesson.samples))
         if self.state.resting is not None and self.step is None and self.context and self.context.token is token:
-            tally.gaps += 1  # code after the last event ran unseen
+            tally.gaps += not vouched  # code after the last event ran unseen
             if _sequence() != self.seq:
                 tally.disagrees("graph nodes")
             tally.pauses += _now() - self._time > max(_NOISE, _PAUSE * self._unit_seconds)

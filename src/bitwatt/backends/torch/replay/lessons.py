@@ -159,7 +159,7 @@ class Step:
     """A mark with its sizes, and those of the marks before it in the unit: the stretch that leads to it and its own."""
 
     __slots__ = (
-        "closes", "differentiates", "event", "flags", "gap", "key", "meanings", "node", "number", "phase",
+        "closes", "differentiates", "event", "flags", "gap", "key", "meanings", "node", "number", "opaque", "phase",
         "safe", "sizes",
     )  # fmt: skip
 
@@ -168,12 +168,18 @@ class Step:
         self.key = key  # by which it was found: place, context, who is called, with what
         self.gap, self.event = Lesson(is_gap=True), Lesson()
         self.safe = False  # the whole unit it was last part of is known
+        self.opaque = False  # it runs code of the program's own
         self.phase = ""  # which phase the event begins
         self.number = 0  # stands for the node and the sizes
         self.closes = False  # of a compiled function: a unit ends with it,
         self.differentiates = False  # a backward runs in it, with no forward after it,
         self.meanings: list[dict[str, str]] = []  # the phases that are decided in it,
         self.flags = (False, False, False)  # and how it leaves the thread's state
+
+    @property
+    def unchecked(self) -> bool:
+        """A call into the program's own code that makes no graph and calls no module: no checksum tells what it did."""
+        return self.opaque and not (self.event.nodes or self.event.inside or self.event.compiled)
 
     @property
     def booked(self) -> str:
@@ -200,7 +206,7 @@ class Step:
             self.gap.nodes, self.event.nodes, self.gap.seconds = twin.gap.nodes, twin.event.nodes, twin.gap.seconds
             self.gap.trail, self.event.trail = twin.gap.trail, twin.event.trail
             self.event.inside = inside_at(families[1], self.sizes) if not twin.event.compiled else None
-            self.phase, self.safe = twin.phase, True
+            self.phase, self.opaque, self.safe = twin.phase, twin.opaque, True
             self.gap.compiled, self.event.compiled = twin.gap.compiled, twin.event.compiled
             self.closes, self.differentiates = twin.closes, twin.differentiates
             self.meanings, self.flags = twin.meanings, twin.flags

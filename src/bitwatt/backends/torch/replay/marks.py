@@ -142,6 +142,12 @@ class Structures:
         self._look(known, module)
         return known.number
 
+    def is_torchs(self, module: nn.Module) -> bool:
+        """Whether all of a model is made of torch's own modules: its marks then tell what it does."""
+        known = self._known.get(id(module))
+        modules = [ref() for ref in known.modules] if known is not None else [None]
+        return all(type(one).__module__.startswith("torch.nn.") for one in modules)
+
     def has_gradients(self, module: nn.Module) -> bool:
         first = self.first(module)
         return first is not None and first.grad is not None
@@ -163,8 +169,8 @@ class Structures:
         known.parameters = [*map(weakref.ref, parameters)]
         known.flags = known.read()
         what = (
-            tuple(map(id, modules)),
-            tuple([(id(p), type(p), _shape(p)) for p in parameters]),
+            tuple([(id(one), *[len(getattr(one, name, ())) for name in _HOOKS]) for one in modules]),
+            tuple([(id(p), type(p), _shape(p), *_hooks(p)) for p in parameters]),
             *map(tuple, known.flags),
         )
         number = self._numbers.get(what)
@@ -174,6 +180,16 @@ class Structures:
                 self._known = {key: one for key, one in self._known.items() if one.ref() is not None}
             number = self._numbers[what] = next(self._count)
         known.number = number
+
+
+#: Functions that a program has hung on a module.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _hooks(parameter: Any) -> tuple[int, int]:
+    """How many functions hang on a parameter's gradient."""
+    after = getattr(parameter, "_post_accumulate_grad_hooks", None)
+    return len(getattr(parameter, "_backward_hooks", None) or ()), len(after or ())
 
 
 def _shape(parameter: Any) -> Any:
@@ -197,33 +213,44 @@ def _walk(module: nn.Module) -> list[nn.Module]:
 
 
 def install(structures: Structures) -> list[Any]:
-    """Hear of every module and parameter that is given to a module, and of switches between training and evaluation."""
+    """Hear of what changes a model without being seen in it at a glance: parts, casts, hooks, training or not."""
     from torch.nn.modules import module as registry
 
-    train = nn.Module.train
+    def moved(self: Any, *_: Any, **__: Any) -> None:
+        if isinstance(self, nn.Module) or self.is_leaf:  # not of what a forward makes and hangs something on each time
+            structures.moved()
 
-    @functools.wraps(train)
-    def announced(self: Any, mode: bool = True) -> Any:
+    def switched(*_: Any, **__: Any) -> None:
         structures.switched += 1
-        return train(self, mode)
-
-    apply = nn.Module._apply
-
-    @functools.wraps(apply)
-    def applied(self: Any, *args: Any, **kwargs: Any) -> Any:  # casts and moves
-        structures.version += 1
-        return apply(self, *args, **kwargs)
-
-    nn.Module.train, nn.Module._apply = announced, applied
-
-    def restore() -> None:
-        if nn.Module.train is announced:
-            nn.Module.train = train
-        if nn.Module._apply is applied:
-            nn.Module._apply = apply
 
     return [
-        restore,
         registry.register_module_module_registration_hook(structures.moved).remove,
         registry.register_module_parameter_registration_hook(structures.moved).remove,
+        _announced(nn.Module, "train", switched),
+        *[_announced(nn.Module, name, moved) for name in _CHANGES],
+        *[_announced(torch.Tensor, name, moved) for name in ("register_hook", "register_post_accumulate_grad_hook")],
     ]
+
+
+#: Methods of a module after which it may do something else.
+_CHANGES = (
+    "_apply", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+)  # fmt: skip
+
+
+def _announced(owner: Any, name: str, tell: Any) -> Any:
+    """Let `tell` know of each call of a method; what comes back puts the method back."""
+    method = getattr(owner, name)
+
+    @functools.wraps(method)
+    def announced(self: Any, *args: Any, **kwargs: Any) -> Any:
+        tell(self)
+        return method(self, *args, **kwargs)
+
+    def restore() -> None:
+        if getattr(owner, name) is announced:
+            setattr(owner, name, method)
+
+    setattr(owner, name, announced)
+    return restore

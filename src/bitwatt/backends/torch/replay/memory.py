@@ -82,8 +82,8 @@ class Memory:
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
         self._unresolved: list[tuple[Lesson, Any]] = []
         self._off_at: int | None = None
-        self._blocks_at: int | None = None
         self._expected: int | None = None
+        self._row = 0  # gaps in it
         self._begin_unit(None)
         self._mark()
 
