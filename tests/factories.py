@@ -8,6 +8,7 @@ from typing import Any
 from bitwatt.dtypes import dtype
 from bitwatt.formulas.linalg import matmul
 from bitwatt.ledger import Ledger, Row
+from bitwatt.readings import Device, Energy, Metered, PhaseEnergy
 from bitwatt.records import Layer, Machine, Op, Run, TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -121,3 +122,31 @@ def transformer_run(layers: int = 12, width: int = 768, steps: int = 3, batch: i
         "notes": ("2 of 3 steps were replayed",),
     }
     return make_run(rows, **{**defaults, **fields})
+
+
+def metered(**fields: Any) -> Metered:
+    """Twelve seconds on one GPU and one processor, five of them idle; a second processor whose counter was lost."""
+    gpu = Device("gpu:GPU-1", "gpu", "A GPU", 700.0, 0.1)
+    cpu, other = (Device(f"cpu:{i}", "cpu", f"package {i}", 400.0, 0.001) for i in range(2))
+    phases = {
+        "forward": PhaseEnergy({"gpu:GPU-1": 900.0, "cpu:0": 100.0}, "apportioned", 1.1, 1.0),
+        "evaluate/inference": PhaseEnergy({"gpu:GPU-1": 600.0, "cpu:0": 60.0}, "measured", 0.35),
+    }
+    defaults: dict[str, Any] = {
+        "seconds": 12.0,
+        "energy": (
+            Energy(
+                gpu, 3000.0, "measured", "NVML", 12.0, 250.0, 610.0, 75.0, 5.0, 375.0, "118 W in its idle intervals"
+            ),
+            Energy(cpu, 600.0, "measured", "RAPL", 12.0, 50.0, 64.0),
+            Energy(other, None, "measured", "RAPL", note="vanished"),
+        ),
+        "phases": phases,
+        "remainder_j": {"gpu:GPU-1": 1500.0, "cpu:0": 440.0},
+        "usage": {"cpu_seconds": 9.5, "idle_seconds": 5.0, "memory_bytes_peak": 2e9, "host.steal_seconds": 0.5},
+        "series": {"gpu:GPU-1": tuple((float(i), 100.0 + 40 * i) for i in range(1, 13))},
+        "overhead_s": 0.004,
+        "settings": {"pue": "1.2 (bitwatt.toml)"},
+        "notes": ("GPU energy is shared out by host time",),
+    }
+    return Metered(**{**defaults, **fields})

@@ -18,7 +18,7 @@ from bitwatt.fingerprint import summary
 from bitwatt.folding import Folder
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer, Op, Quantised, TensorSpec
-from factories import make_run, mm_op, transformer_run
+from factories import make_run, metered, mm_op, transformer_run
 
 DATA = Path(__file__).parent / "data"
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "run-file.schema.json").read_text())
@@ -64,7 +64,7 @@ def test_whatever_was_called_comes_back_exactly(tmp_path, rows):
 
 
 def test_everything_else_comes_back_too(tmp_path):
-    run = replace(quantised_run(), status="failed: ValueError: ü\n", notes=("a", "b"))
+    run = replace(metered_run(), status="failed: ValueError: ü\n", notes=("a", "b"))
     assert same(store.load(store.save(run, tmp_path, summary=summary(run))), run)
 
 
@@ -73,6 +73,7 @@ def test_files_follow_the_published_schema(tmp_path):
         [Row("forward", "", Op("toy.mm", (("x", (float("inf"), None, TensorSpec((1,), "int8", 3, ((1, 2),)))),)), 1)],
         layers=quantised_run().layers,
         phase_seconds={"forward": 0.5},
+        meter=metered(),
     )
     header, _, body = store.save(run, tmp_path, summary=summary(run)).read_bytes().partition(b"\n")
     for name, document in (("header", json.loads(header)), ("body", json.loads(zlib.decompress(body)))):
@@ -85,7 +86,12 @@ def test_files_of_every_version_stay_readable():
     assert same(store.load(DATA / "run-v1.run"), transformer_run(2, 64, 3, 8))
     assert same(store.load(DATA / "run-v2.run"), quantised_run())
     assert same(store.load(DATA / "run-v3.run"), folded_run())
+    assert same(store.load(DATA / "run-v4.run"), metered_run())
     assert store.headers(DATA)[0][0].summary["totals"]["flops"] > 0
+
+
+def metered_run():
+    return replace(folded_run(), id="20260102-030405-abc125", meter=metered(), device_seconds={"forward": 1.0})
 
 
 def folded_run():

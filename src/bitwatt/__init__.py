@@ -14,6 +14,9 @@ _WHERE = {
     "measure": "bitwatt.session",
     "Session": "bitwatt.session",
     "phase": "bitwatt.context",
+    "Meter": "bitwatt.metering",
+    "count": "bitwatt.observing",
+    "meter_requests": "bitwatt.serving",
     "estimate": "bitwatt.estimation",
     "totals": "bitwatt.pricing",
     "Totals": "bitwatt.pricing",
@@ -50,7 +53,9 @@ if TYPE_CHECKING:
     from bitwatt.estimation import estimate as estimate
     from bitwatt.formulas.linalg import matmul as matmul
     from bitwatt.jobs import join as join
+    from bitwatt.metering import Meter as Meter
     from bitwatt.notebook import load_ipython_extension as load_ipython_extension
+    from bitwatt.observing import count as count
     from bitwatt.pricing import CostModel as CostModel
     from bitwatt.pricing import Totals as Totals
     from bitwatt.pricing import cost_model as cost_model
@@ -63,6 +68,7 @@ if TYPE_CHECKING:
     from bitwatt.registry import free as free
     from bitwatt.registry import rule as rule
     from bitwatt.reports import report as report
+    from bitwatt.serving import meter_requests as meter_requests
     from bitwatt.session import Session as Session
     from bitwatt.session import measure as measure
     from bitwatt.store import load as load

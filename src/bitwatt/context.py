@@ -32,6 +32,8 @@ class Token:
     offer: dict[str, str] | None = None
 
     inner: list[Any] = field(default_factory=list)  # ledgers of the sessions that opened and closed in it
+    meter: Any = None  # told where phases begin and end that may be long enough to be measured
+    observer: Any = None  # told where phases begin and end, and what is processed (observing.Observer)
 
     def within(self, phases: tuple[str, ...]) -> Context:
         """The context of this session and these phases: the same one each time, so that equal places are one place."""
@@ -119,11 +121,33 @@ def phase(name: str) -> Iterator[None]:
     before = CONTEXT.get()
     inside = context.token.within((*context.phases, name))
     CONTEXT.set(inside)
+    mark = entered(inside)
     try:
         yield
     finally:
+        left(inside, mark)
         if CONTEXT.get() is inside:  # a generator may be closed where another context is current
             CONTEXT.set(before)
+
+
+def entered(context: Context | None, *found: str) -> Any:
+    """Tell the session's meter and observer that a phase begins; what comes back is for `left`."""
+    token = context.token if context is not None else None
+    if token is None or context is None or (token.meter is None and token.observer is None):
+        return None
+    path = (*context.phases, *found)
+    seen = None if token.observer is None else token.observer.enter(path)
+    return None if token.meter is None else token.meter.enter(path), seen
+
+
+def left(context: Context | None, mark: Any) -> None:
+    if mark is None or context is None or not context.token.open:
+        return
+    measured, seen = mark
+    if measured is not None:
+        context.token.meter.leave(measured)
+    if seen is not None:
+        context.token.observer.leave(seen)
 
 
 def phase_path(found: str, base: tuple[str, ...], now: tuple[str, ...]) -> str:

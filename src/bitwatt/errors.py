@@ -19,3 +19,7 @@ class RunFileError(BitwattError):
 
 class EstimateError(BitwattError):
     """A function could not be estimated without computing it."""
+
+
+class SettingsError(BitwattError):
+    """bitwatt.toml, [tool.bitwatt] or a flag holds a key or a value that bitwatt does not know."""

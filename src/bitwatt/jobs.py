@@ -11,9 +11,12 @@ from typing import Any
 from bitwatt import store as files
 from bitwatt.errors import UnknownNameError
 from bitwatt.ledger import Ledger
+from bitwatt.observed import together
+from bitwatt.ranks import energy
 from bitwatt.ranks.join import Joined, Kept, jobs
 from bitwatt.ranks.join import join as join_ranks
 from bitwatt.ranks.shares import shares
+from bitwatt.readings import metered_json
 from bitwatt.records import Layer, Run
 
 
@@ -60,7 +63,8 @@ def _is(one: files.Header, which: str) -> bool:
 def _read(kept: Kept) -> Mapping[str, Any]:
     """The shares of a rank that had no time to price them."""
     assert isinstance(kept, files.Header)
-    return shares(files.load(kept.path))
+    run = files.load(kept.path)
+    return shares(run) if run.meter is None else shares(run) | {"meter": metered_json(run.meter)}
 
 
 def whole(job: Joined) -> Run:
@@ -68,17 +72,24 @@ def whole(job: Joined) -> Run:
     it was done."""
     runs = [files.load(part.kept.path) for part in job.parts if isinstance(part.kept, files.Header)]
     ledger, layers, seconds = Ledger(), dict[str, Layer](), dict[str, float]()
+    on_device = dict[str, float]()
     for run in runs:
         for row in run.ledger:
             ledger.add(row.phase, row.scope, row.op, row.calls)
         layers |= run.layers
         for phase, span in run.phase_seconds.items():
             seconds[phase] = seconds.get(phase, 0.0) + span / len(runs)
+        for phase, span in run.device_seconds.items():
+            on_device[phase] = on_device.get(phase, 0.0) + span
     notes = [f"{len(runs)} of {job.world} ranks joined: {job.pattern or 'no parallelism recognised'}"]
     notes += [f"rank {part.number} was lost after {part.kept.seconds:.0f} s" for part in job.lost]
     notes += dict.fromkeys(note for run in runs for note in run.notes)
+    read = energy.readers(job)
+    served = [run.requests for run in runs if run.requests is not None]
     ended = next((run.status for run in runs if run.status != "ok"), "ok")
     return replace(
         runs[0], id=job.job, seconds=job.seconds, ledger=ledger, layers=layers, phase_seconds=seconds, status=ended,
-        notes=tuple(notes), rank=None,
+        device_seconds=on_device, notes=tuple(notes), rank=None, meter=energy.joined(read) if read else None,
+        requests=sum(served[1:], served[0]) if served else None,
+        observed=together(run.observed for run in runs if run.observed),
     )  # fmt: skip

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from bitwatt.fingerprint import Fingerprint
     from bitwatt.folded import Folded
     from bitwatt.ledger import Ledger
+    from bitwatt.observed import Observed
+    from bitwatt.readings import Metered
+    from bitwatt.served import Requests
 
 #: Arithmetic. `mac` is never written directly: it comes from a Product, which keeps its sizes.
 ARITHMETIC = frozenset(
@@ -351,7 +354,11 @@ class Run:
     status: str = "ok"  # ok, failed: <exception>, interrupted, under way
     notes: tuple[str, ...] = ()
     rank: Rank | None = None  # where the run is one process of a job of several
+    device_seconds: Mapping[str, float] = field(default_factory=dict)  # by phase, as a GPU's own clock tells
     replay: Replay | None = None  # where steps that were known may have been credited instead of counted
+    meter: Metered | None = None  # what it used of the machine, where that was read
+    requests: Requests | None = None  # what it served
+    observed: Observed | None = None  # what it processed, when its phases ran, what other meters said
 
     @property
     def fingerprint(self) -> Fingerprint:

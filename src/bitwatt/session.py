@@ -16,23 +16,29 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from bitwatt import backends, context, journal, store
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.watchers import WATCHERS
+from bitwatt.companions import Beside
+from bitwatt.config import Settings
 from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
 from bitwatt.folding import Folder, note
 from bitwatt.ledger import Ledger
 from bitwatt.machine import describe
+from bitwatt.metering import Attached, Meter
+from bitwatt.observing import Observer, most
 from bitwatt.pricing import totals
 from bitwatt.ranks.identity import from_environment
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.ranks.pattern import apart, recognised
 from bitwatt.ranks.shares import shares
+from bitwatt.readings import metered_json
 from bitwatt.records import Layer, Machine, Op, Rank, Run
 from bitwatt.replaying import joined
+from bitwatt.served import Requests
 
 #: Credit steps that are known and count what varies, count every step, or sample also what varies.
 EXACTNESS = ("auto", "always", "sample")
@@ -41,6 +47,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 _names: Counter[str] = Counter()  # sessions of each name so far
+
+
+class Serves(Protocol):
+    """Counts requests (serving.counter)."""
+
+    def told(self) -> Requests: ...
 
 
 class Session:
@@ -56,10 +68,14 @@ class Session:
         command: str,
         fakes: bool = False,
         exactness: str = "auto",
+        meter: bool | Meter = True,
+        settings: Settings | None = None,
+        nvtx: bool = False,
     ) -> None:
         self.name, self.strict, self.command = name, strict, command
         self.run: Run | None = None
         self.path: Path | None = None
+        self.requests: Serves | None = None  # counts what is served, if it is a server that is measured
         self._machine: Machine | None = None
         self._remarks: list[str] = []
         self._keep, self._root = keep, (root or store.FOLDER).absolute()  # the program may change its folder
@@ -73,7 +89,10 @@ class Session:
         )
         WATCHERS.open()
         self._token = self._context.__enter__().token
+        self._meter = Attached(False if fakes else meter, self._token, settings)
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        self._observer = self._token.observer = Observer(nvtx=nvtx)
+        self._beside = Beside(self._clock)
         self.id = f"{self._started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         if keep and not fakes:
             journal.begin(self, self._root)
@@ -89,7 +108,9 @@ class Session:
             totals(self.run, strict=True)
 
     def _close(self, error: BaseException | None) -> None:
+        self._meter.synchronise()
         seconds = time.perf_counter() - self._clock
+        self._meter.end()
         harvests, notes = list[Harvest](), list[str]()
         try:
             harvests = WATCHERS.harvest(self._token)
@@ -99,10 +120,15 @@ class Session:
         finally:
             self._context.__exit__(None, None, None)
             WATCHERS.close()
-        self.run = self._finished(harvests, notes, seconds, _status(error))
+        try:
+            self.run = self._finished(harvests, notes, seconds, _status(error))
+        finally:
+            self._beside.close()
         # What a session inside another one counted is part of both; an estimate computed nothing.
         if (outer := self._token.parent) is not None and not self._token.fakes:
             _give(outer, self.run, self._phases)
+            if self.run.observed is not None and outer.observer is not None:
+                outer.observer.take(self.run.observed, self._phases)
         if self._keep:
             try:
                 self.path = store.save(self.run, self._root, summary=_summary(self.run))
@@ -112,6 +138,7 @@ class Session:
     def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, status: str) -> Run:
         ledger = sum(self._token.inner, Ledger())
         spans, layers, contents = dict[str, float](), dict[str, Layer](), dict[Op, int]()
+        on_device = dict[str, float]()
         rank = from_environment()
         for harvest in harvests:
             rank = harvest.rank or rank
@@ -121,7 +148,8 @@ class Session:
             layers |= harvest.layers
             for phase, span in harvest.seconds.items():
                 spans[phase] = spans.get(phase, 0.0) + span
-        notes += self._remarks
+            on_device |= harvest.device_seconds
+        notes += self._remarks + self._meter.remarks + self._beside.notes()
         if not harvests and not notes:
             notes.append(f"nothing was watched: the program imported none of {', '.join(backends.FRAMEWORKS)}")
         ledger = Folder(layers).ledger(apart(rank, ledger))
@@ -140,8 +168,16 @@ class Session:
             command=self.command,
             status=status,
             notes=tuple(notes),
+            device_seconds=on_device,
             replay=joined(harvests, layers),
             rank=None if rank is None else self._one_of(recognised(rank, ledger, layers), contents),
+            meter=self._meter.metered(spans, on_device),
+            requests=None if self.requests is None else self.requests.told(),
+            observed=self._observer.told(
+                most(harvest.device_memory for harvest in harvests),
+                max((h.device_peak for h in harvests if h.device_peak is not None), default=None),
+                self._beside.figures(),
+            ),
         )
 
     def _one_of(self, rank: Rank, contents: dict[Op, int]) -> Rank:
@@ -158,7 +194,8 @@ class Session:
     def so_far(self, status: str) -> Run | None:
         """What was counted until now, while the program goes on; None where no backend can tell."""
         seconds, harvests = time.perf_counter() - self._clock, WATCHERS.snapshot(self._token)
-        run = self._finished(harvests, [], seconds, status) if harvests else None
+        notes = [] if harvests else ["what it counted is known when it ends"]
+        run = self._finished(harvests, notes, seconds, status) if harvests or self._meter.is_on else None
         self._machine = run.machine if run is not None else None  # once is enough while it runs
         return run
 
@@ -174,7 +211,10 @@ class Session:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    return summary(run) if run.rank is None else summary(run) | {"ranks": shares(run)}
+    if run.rank is None:
+        return summary(run)
+    metered = {} if run.meter is None else {"meter": metered_json(replace(run.meter, series={}))}
+    return summary(run) | {"ranks": shares(run)} | metered
 
 
 def _give(outer: context.Token, run: Run, phases: tuple[str, ...]) -> None:
@@ -263,12 +303,16 @@ def measure(
     command: str | None = None,
     fakes: bool = False,
     exactness: str = "auto",
+    meter: bool | Meter = True,
+    settings: Settings | None = None,
+    nvtx: bool = False,
 ) -> Any:
     """Count what runs inside: `with measure("resnet18") as session: ...`, or as a decorator.
 
     `keep` writes the run to the store (by default .bitwatt/ beside the project); `strict` raises at the end if an op
     was called that no rule covers. `fakes` is for estimate(): it counts fake tensors, which otherwise are torch working
-    out shapes.
+    out shapes. `meter` also reads what the machine tells of energy and use: False for nothing, or a Meter of your own.
+    `settings` are those of the current folder unless given. `nvtx` marks phases for NVIDIA's tools on CUDA.
     """
     if exactness not in EXACTNESS:
         raise BitwattError(f"exactness is one of {', '.join(EXACTNESS)}, not {exactness!r}")
@@ -279,6 +323,9 @@ def measure(
         "command": " ".join(sys.argv) if command is None else command,
         "fakes": fakes,
         "exactness": exactness,
+        "meter": meter,
+        "settings": settings,
+        "nvtx": nvtx,
     }
     if callable(name):
         return Measure(None, options)(name)

@@ -16,9 +16,12 @@ from bitwatt.dtypes import Precision
 from bitwatt.errors import RunFileError, UnknownNameError
 from bitwatt.folded import folded_json, folded_of
 from bitwatt.ledger import Ledger, Row
+from bitwatt.observed import observed_json, observed_of
+from bitwatt.readings import metered_json, metered_of
 from bitwatt.records import Axis, Layer, Machine, Op, Quantised, Rank, Replay, Run, TensorSpec
+from bitwatt.served import requests_json, requests_of
 
-FORMAT, VERSION, SUFFIX = "bitwatt.run", 3, ".run"
+FORMAT, VERSION, SUFFIX = "bitwatt.run", 4, ".run"
 FOLDER = Path(".bitwatt")
 
 _HEADER_LIMIT = 1 << 20  # a first line longer than this is not ours; reading on could swallow a whole foreign file
@@ -48,6 +51,14 @@ def _nothing_folded(header: Json, body: Json | None) -> tuple[Json, Json | None]
 
 
 MIGRATIONS[2] = _nothing_folded
+
+
+def _nothing_metered(header: Json, body: Json | None) -> tuple[Json, Json | None]:
+    """Version 4 holds what a run used of the machine."""
+    return header, None if body is None else body | {"meter": None}
+
+
+MIGRATIONS[3] = _nothing_metered
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +252,12 @@ def _body(run: Run) -> Json:
         "rows": rows,
         "folded": folded,
         "phase_seconds": dict(run.phase_seconds),
+        "device_seconds": dict(run.device_seconds),
         "layers": {scope: _layer_json(layer) for scope, layer in run.layers.items()},
         "contents": [[ops[op], number] for op, number in run.rank.contents.items() if op in ops] if run.rank else [],
+        "meter": None if run.meter is None else metered_json(run.meter),
+        "requests": None if run.requests is None else requests_json(run.requests),
+        "observed": None if run.observed is None else observed_json(run.observed),
     }
 
 
@@ -264,11 +279,15 @@ def _run(header: Json, body: Json) -> Run:
         ledger=Ledger(rows),
         machine=Machine(header["machine"]),
         phase_seconds=body["phase_seconds"],
+        device_seconds=body.get("device_seconds", {}),
         layers={scope: _layer(layer) for scope, layer in body["layers"].items()},
         command=header["command"],
         status=header["status"],
         notes=tuple(header["notes"]),
         replay=Replay(**header["replay"]) if header.get("replay") else None,
+        meter=None if body["meter"] is None else metered_of(body["meter"]),
+        requests=requests_of(body["requests"]) if body.get("requests") else None,
+        observed=observed_of(body["observed"]) if body.get("observed") else None,
         rank=_rank(header.get("rank"), {ops[index]: number for index, number in body.get("contents", ())}),
     )
 

@@ -40,13 +40,15 @@ def main(argv: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else list(argv)
     program: list[str] = []
     options: list[str] = []
+    dashes = False
     if arguments[:1] == ["run"]:  # what follows the script is the script's, whatever it looks like
         from bitwatt.cli.run import split
 
         options, program = split(arguments[1:])
+        dashes = arguments[1 + len(options) : 2 + len(options)] == ["--"]
         arguments = ["run", *options]
     args = parser.parse_args(arguments)
-    args.program, args.options = program, options
+    args.program, args.options, args.after_dashes = program, options, dashes
     try:
         status: int = args.main(args)
         if args.verb != "run":  # there it is the script's own

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import ctypes.util
 import os
 import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from bitwatt.cli.options import add_store_option
 
@@ -19,14 +19,28 @@ WATCHED: dict[str, tuple[tuple[int, int], tuple[int, int]] | None] = {
     "transformers": None,
     "tokenizers": None,
 }
-RAPL = Path("/sys/class/powercap")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_store_option(parser)
+    parser.add_argument(
+        "--probe", action="store_true", help="time matrix products and copies here, and keep the rates for utilisation"
+    )
+    parser.add_argument(
+        "--idle", metavar="SECONDS", type=_seconds,
+        help="measure what the devices draw while nothing runs, and keep it for this machine",
+    )  # fmt: skip
+
+
+def _seconds(text: str) -> float:
+    if (seconds := float(text)) < 1:
+        raise ValueError("less than a second says nothing")
+    return seconds
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.idle is not None:
+        return _measure_idle(args.idle)
     from bitwatt.machine import describe
     from bitwatt.reports.text import fitting
     from bitwatt.store import FOLDER
@@ -34,18 +48,40 @@ def main(args: argparse.Namespace) -> int:
     sections = {
         "Machine": dict(describe().facts) | {"gpu": _gpu()},
         "Watched": {name: _framework(name) for name in WATCHED},
-        "Energy": {
-            "": "this version reads no energy yet; found for when it does:",
-            "rapl": _rapl(),
-            "nvml": _nvml(),
-        },
+        "Energy": _sensors() | {"idle baseline": _baseline()},
         "Store": {"folder": _store(args.store or FOLDER)},
     }
     for title, facts in sections.items():
         print(title)
         for name, text in facts.items():
-            print(fitting(f"  {name:<14}{text}" if name else f"  {text}", sys.stdout.encoding))
+            print(fitting(f"  {name:<14}{text}", sys.stdout.encoding))
+    if args.probe:
+        _probe(describe().facts.get("cpu", ""))
     return 0
+
+
+def _probe(cpu: str) -> None:
+    from bitwatt.hardware.catalogue import find
+    from bitwatt.hardware.probe import probe, save
+    from bitwatt.units import format_count
+
+    probes = probe(cpu_name=cpu)
+    if not probes:
+        print("Probe\n  neither torch nor numpy is installed, so nothing was timed")
+        return
+    for one in probes:
+        print(f"Probe of {one.device} ({one.library})")
+        known = find(one.device)
+        for name, rate in one.rates.items():
+            unit = "B/s" if name == "bandwidth" else "OP/s" if name.startswith("int") else "FLOP/s"
+            what = format_count(rate.size, "B") if name == "bandwidth" else f"{rate.size} x {rate.size}"
+            peak = None if known is None else known.bandwidth if name == "bandwidth" else known.peaks.get(name)
+            share = f"; {rate.value / peak.value:.0%} of the catalogue's" if peak else ""
+            value = format_count(float(f"{rate.value:.3g}"), unit)
+            print(f"  {name:<14}{value} at {what}, median of {rate.repeats}{share}")
+        for name, why in one.skipped.items():
+            print(f"  {name:<14}not measured: {why}")
+    print(f"  kept in {save(probes)}")
 
 
 def _framework(name: str) -> str:
@@ -84,24 +120,49 @@ def _gpu() -> str:
     return "none found (no nvidia-smi, no /proc/driver/nvidia)"
 
 
-def _rapl() -> str:
-    zones = sorted(RAPL.glob("*-rapl:*/energy_uj")) + sorted(RAPL.glob("*-rapl/*-rapl:*/energy_uj"))
-    if not RAPL.is_dir():
-        return f"absent: {RAPL} does not exist (a container, a virtual machine, or a kernel without powercap)"
-    if not zones:
-        return f"absent: {RAPL} holds no RAPL zone (a virtual machine, or a processor without it)"
-    try:
-        int(zones[0].read_text())
-    except PermissionError:
-        return f"{len(zones)} zones, not readable by this user; fix: sudo chmod a+r {RAPL}/*-rapl:*/energy_uj"
-    except (OSError, ValueError) as error:
-        return f"{len(zones)} zones, but reading fails: {error}"
-    return f"{len(zones)} zones, readable"
+def _sensors() -> dict[str, str]:
+    """Each sensor: what it reads here, or why it cannot and what to do about it."""
+    from bitwatt.sensors import available, survey
+
+    found = {}
+    for sensor in available(_options()):
+        found[sensor.name] = f"reads {', '.join(device.id for device in sensor.devices)}: {sensor.source}"
+        sensor.close()
+    idle = "not needed: another sensor reads the same"
+    return {name: f"absent: {why}" if why else found.get(name, idle) for name, why in survey(_options()).items()}
 
 
-def _nvml() -> str:
-    library = ctypes.util.find_library("nvidia-ml")
-    return f"{library} is installed" if library else "absent: no libnvidia-ml, which comes with the NVIDIA driver"
+def _options() -> dict[str, dict[str, Any]]:
+    from bitwatt.metering.configured import configured
+
+    return configured().options
+
+
+def _baseline() -> str:
+    from bitwatt.metering import idle
+
+    known = idle.baseline()
+    if not known:
+        return "not measured; with nothing else running: bitwatt doctor --idle 60"
+    watts = ", ".join(f"{device} {power:.1f} W" for device, power in known.items())
+    return f"{watts} (measured {idle.measured_on()})"
+
+
+def _measure_idle(seconds: float) -> int:
+    """Do nothing for so long, and keep what the devices drew."""
+    from bitwatt.metering import Meter, idle
+
+    print(f"Measuring for {seconds:g} s. Leave the machine alone: what runs now counts as idle.", flush=True)
+    found = idle.measure(Meter(), seconds)
+    if not found:
+        print("No energy was measured: nothing is kept.")
+        for name, text in _sensors().items():
+            print(f"  {name:<14}{text}")
+        return 1
+    for device, (power, busy) in found.items():
+        print(f"  {device:<14}{power:.1f} W" + (f" ({busy})" if busy else ""))
+    print(f"kept in {idle.keep({device: power for device, (power, _) in found.items()})}")
+    return 0
 
 
 def _store(folder: Path) -> str:

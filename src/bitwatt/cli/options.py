@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+from bitwatt.cli.settings import settings_of
 
 if TYPE_CHECKING:
     from bitwatt.records import Run
 
 
 def add_report_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", metavar="FORMAT", default="text", help="text, markdown, json or html")
+    parser.add_argument("--format", metavar="FORMAT", default="text", help="text, markdown, json, html or trace")
     parser.add_argument("--by", metavar="KEY", help="only the table by phase, scope, op or precision, at length")
     parser.add_argument("--cost-model", metavar="MODEL", default="flops", help="what work is worth: see bitwatt models")
 
@@ -29,9 +31,21 @@ def check_report_options(args: argparse.Namespace) -> None:
     from bitwatt.reports.tables import TABLES
 
     find_model(args.cost_model)
+    settings_of(args)
     for option, value, known in (("format", args.format, FORMATS), ("by", args.by, TABLES)):
         if value is not None and value not in known:
             raise UnknownNameError(f"--{option} is one of {', '.join(known)}, not {value!r}")
+
+
+def beside(args: argparse.Namespace) -> dict[str, Any]:
+    """What `bitwatt report` shows beside a run: the run that trained its model, a trace of another tool."""
+    from bitwatt.store import load
+
+    training = getattr(args, "lifetime", None)
+    return {
+        "lifetime": None if training is None else load(training, args.store),
+        "beside": getattr(args, "beside", None),
+    }
 
 
 def written(run: Run, args: argparse.Namespace, stream: TextIO) -> str:
@@ -41,6 +55,7 @@ def written(run: Run, args: argparse.Namespace, stream: TextIO) -> str:
 
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if stream.isatty() else WIDTH
     text = report(
-        run, format=args.format, by=args.by, cost_model=args.cost_model, width=width, color=wants_color(stream)
-    )
+        run, format=args.format, by=args.by, cost_model=args.cost_model, width=width, color=wants_color(stream),
+        settings=settings_of(args), **beside(args),
+    )  # fmt: skip
     return fitting(text, stream.encoding) if args.format == "text" else text

@@ -9,16 +9,20 @@ import argparse
 import sys
 from pathlib import Path
 
-from bitwatt.cli.options import add_report_options, add_store_option, written
+from bitwatt.cli.options import add_report_options, add_store_option, beside, written
+from bitwatt.cli.settings import add_settings_options, settings_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help="id, beginning of an id, name or path (default: the newest)")
     add_store_option(parser)
     add_report_options(parser)
+    add_settings_options(parser)
     parser.add_argument(
         "--ranks", action="store_true", help="all ranks of a job as one: who did what, who held up whom"
     )
+    parser.add_argument("--lifetime", metavar="RUN", help="the run that trained what this one serves")
+    parser.add_argument("--beside", metavar="FILE", type=Path, help="a torch.profiler trace, or a CSV of ncu")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there instead of to the terminal")
 
 
@@ -36,7 +40,10 @@ def main(args: argparse.Namespace) -> int:
             if run.rank is not None and args.format == "text":
                 print(f"rank {run.rank.rank} of {run.rank.world}; all of them: bitwatt report --ranks {run.rank.job}")
             return 0
-        text = report(run, format=args.format, by=args.by, cost_model=args.cost_model)
+        text = report(
+            run, format=args.format, by=args.by, cost_model=args.cost_model, settings=settings_of(args),
+            **beside(args),
+        )  # fmt: skip
     if args.output is None:
         sys.stdout.write(text)
         return 0

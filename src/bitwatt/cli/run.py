@@ -1,8 +1,9 @@
-"""Run a Python program and count what it computes; its output, exit code and signals stay its own.
+"""Run a program, count what it computes and meter what it uses; its output, exit code and signals stay its own.
 
   bitwatt run train.py --epochs 3
   bitwatt run --name baseline -m my.package --config small
   bitwatt run torchrun --nproc-per-node 8 train.py      (or accelerate launch: every rank, joined)
+  bitwatt run -- make data                              (any command: metered, nothing in it is counted)
 
 bitwatt's options stand before the script; everything after it belongs to the script. The run is kept in .bitwatt/ and
 a report is printed to stderr when the program ends, also by an exception, an exit code or Ctrl-C.
@@ -27,15 +28,17 @@ from importlib.machinery import SourceFileLoader
 from typing import Any, NoReturn, TextIO
 
 from bitwatt.cli.options import add_report_options, add_store_option, check_report_options, written
+from bitwatt.cli.settings import FLAGS, add_settings_options, settings_of
 
 #: As in session.measure, which a help text must not import.
 EXACTNESS = ("auto", "always", "sample")
 _STDIN = "<stdin>"
-_VALUED = ("--name", "--store", "--format", "--by", "--cost-model", "--exactness")
+_VALUED = ("--name", "--store", "--format", "--by", "--cost-model", "--exactness",
+           *(f"--{name.replace('_', '-')}" for name in FLAGS))  # fmt: skip
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.usage = "bitwatt run [options] (script.py | -m module) [arguments of the script ...]"
+    parser.usage = "bitwatt run [options] (script.py | -m module | -- command) [arguments ...]"
     parser.add_argument("--name", help="what to call the run (default: the script's name)")
     add_store_option(parser)
     parser.add_argument(
@@ -47,10 +50,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_report_options(parser)
     parser.add_argument("--quiet", action="store_true", help="print no report")
     parser.add_argument("--no-keep", action="store_true", help="do not keep the run")
+    parser.add_argument("--no-meter", action="store_true", help="read no sensors: only count")
+    parser.add_argument("--nvtx", action="store_true", help="mark phases for NVIDIA's tools, where CUDA is in use")
+    add_settings_options(parser)
 
 
 def split(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """bitwatt's own options, and the program: a script or `-m module`, with its arguments."""
+    """bitwatt's own options, and the program: a script, `-m module` or, after `--`, any command, with its arguments."""
     i = 0
     while i < len(arguments):
         word = arguments[i]
@@ -65,7 +71,7 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def main(args: argparse.Namespace) -> int:
-    from bitwatt.cli import launchers
+    from bitwatt.cli import command, launchers
     from bitwatt.cli.launchers import launcher
     from bitwatt.errors import BitwattError
     from bitwatt.session import measure
@@ -75,13 +81,16 @@ def main(args: argparse.Namespace) -> int:
     module = program[1:2] if program[:1] == ["-m"] else None
     if not program or module == []:
         raise BitwattError("there is no script to run; write: bitwatt run script.py, or bitwatt run -m module")
+    if args.after_dashes and command.is_command(program) and launcher(program) is None:
+        return command.run(program, args)
     if (found := launcher(program)) is not None:
         return launchers.run(*found, args.options, args)
     script = os.path.splitext(os.path.basename(os.path.abspath(program[0])))[0] if program[0] != "-" else "stdin"
     name = args.name or (module[0] if module else script)
     code = None if module or _is_package(program[0]) else _compiled(program[0])
     closing = _Closing(args, measure(name, keep=not args.no_keep, store=args.store, strict=args.strict,
-                                     exactness=args.exactness, command=shlex.join(program)))  # fmt: skip
+                                     exactness=args.exactness, command=shlex.join(program),
+                                     meter=not args.no_meter, settings=settings_of(args), nvtx=args.nvtx))  # fmt: skip
     # Registered before the program registers anything, so it comes last: after the program's threads have ended and
     # its own exit handlers have run.
     atexit.register(closing)

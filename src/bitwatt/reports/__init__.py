@@ -1,4 +1,4 @@
-"""Run -> text, markdown, json, html: one file per format, all drawing the same view."""
+"""Run -> text, markdown, json, html, or a Chrome trace: one file per format, all drawing the same view."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 from bitwatt.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bitwatt.config import Settings
     from bitwatt.pricing import CostModel
     from bitwatt.records import Run
 
 #: Format -> the module whose `render(view, ...)` writes it.
-FORMATS = {name: f"bitwatt.reports.{name}" for name in ("text", "markdown", "json", "html")}
+FORMATS = {name: f"bitwatt.reports.{name}" for name in ("text", "markdown", "json", "html", "trace")}
 
 
 def report(
@@ -23,11 +26,22 @@ def report(
     cost_model: CostModel | str = "flops",
     width: int | None = None,
     color: bool = False,
+    settings: Settings | None = None,
+    lifetime: Run | None = None,
+    beside: Path | str | None = None,
 ) -> str:
-    """A run in one of FORMATS. `by` (phase, scope, op or precision) keeps that table alone, at length."""
+    """A run in one of FORMATS. `by` (phase, scope, op or precision) keeps that table alone, at length. `settings`, such
+    as place and prices, are those of the current folder unless given. `lifetime` is the run that trained what this one
+    serves, `beside` a trace of torch.profiler or a CSV of ncu to show beside it."""
     if format not in FORMATS:
         raise UnknownNameError(f"no report format is called {format!r}; there are {', '.join(FORMATS)}")
     from bitwatt.reports.model import View
 
-    text: str = importlib.import_module(FORMATS[format]).render(View(run, cost_model), by=by, width=width, color=color)
+    view = View(run, cost_model, settings)
+    view.training = lifetime
+    if beside is not None:
+        from bitwatt.profiles import read
+
+        view.beside = read(beside)
+    text: str = importlib.import_module(FORMATS[format]).render(view, by=by, width=width, color=color)
     return text

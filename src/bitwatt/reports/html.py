@@ -7,7 +7,10 @@ from html import escape
 
 from bitwatt.pricing import CostModel
 from bitwatt.records import Run
+from bitwatt.reports.blocks import as_html
+from bitwatt.reports.energy import EnergyView, names
 from bitwatt.reports.model import PHASES, Line, View
+from bitwatt.reports.power import chart
 from bitwatt.reports.replay import verdict
 from bitwatt.reports.style import PAGE_STYLE, STYLE
 from bitwatt.reports.tables import Table, headline, tables, when
@@ -45,6 +48,9 @@ def _fragment(view: View, by: str | None) -> str:
     for table in tables(view, by):
         chart = paint.stack() if table.title == "Phases" else ""
         parts.append(f"<section><h2>{table.title}</h2>{chart}{_table(table, paint)}</section>")
+    if view.energy is not None and by is None:
+        parts.append(_energy(view.energy))
+    parts += as_html(view, by)
     parts.append(_footer(view))
     return f'<style>{STYLE}</style>\n<main class="bitwatt">\n' + "\n".join(parts) + "\n</main>"
 
@@ -106,6 +112,19 @@ def _table(table: Table, paint: _Paint) -> str:
     )
 
 
+def _energy(energy: EnergyView) -> str:
+    told = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(text)}</dd></div>"
+        for name, text in (*energy.devices(), *energy.facts())
+        if name != "power"  # the chart shows it
+    )
+    drawn = chart(energy.metered.series, names(energy.metered))
+    return (
+        f'<section><h2>Energy</h2><p class="energy">{escape(energy.headline)}</p>{drawn}'
+        f'<dl class="facts">{told}</dl></section>'
+    )
+
+
 def _row(kinds: list[str], cells: list[str], dot: str, bar: str) -> str:
     first, *rest = (escape(cell) for cell in cells)
     broken = first.replace(".", ".<wbr>")  # long paths break between their steps
@@ -117,7 +136,8 @@ def _footer(view: View) -> str:
     model = view.model
     facts = {"fingerprint": view.fingerprint.digest, **view.run.machine.facts}
     listed = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items())
-    notes = "".join(f"<li>{escape(note)}</li>" for note in view.run.notes)
+    told = (*view.run.notes, *(view.energy.notes if view.energy is not None else ()))
+    notes = "".join(f"<li>{escape(note)}</li>" for note in told)
     return (
         f"<footer>{f'<ul>{notes}</ul>' if notes else ''}"
         f'<p class="formula"><code>{escape(model.name)}</code> {escape(model.about)} '

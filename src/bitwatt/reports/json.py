@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from bitwatt.reports.blocks import blocks
 from bitwatt.reports.model import BOTH, Line, View
 
 FORMAT, VERSION = "bitwatt.report", 1
@@ -44,6 +45,8 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
         "totals": {key: value for key, value in _line(view, view.total, "name").items() if key != "name"},
         **({"effective_and_executed": _both(view)} if view.is_quantised else {}),
         **{name: lines for key, (name, lines) in parts.items() if by in (None, key)},
+        "energy": view.energy.document() if view.energy is not None else None,
+        **{block.key: block.document for block in blocks(view)},
         "fingerprint": asdict(view.fingerprint),
         "machine": dict(run.machine.facts),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bitwatt.reports.blocks import blocks as parts
 from bitwatt.reports.model import View
 from bitwatt.reports.replay import verdict
 from bitwatt.reports.tables import Table, headline, tables, when
@@ -21,13 +22,20 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
         blocks.append(f"> {_plain(run.status)}")
     blocks.append(" · ".join(f"**{number}** {what}" for number, what, _ in headline(view)))
     blocks += [_table(table) for table in tables(view, by)]
+    if view.energy is not None and by is None:
+        facts = [*view.energy.devices(), *view.energy.facts()]
+        lines = [f"- {_plain(name)}: {_plain(text)}" for name, text in facts]
+        blocks.append("\n".join(["## Energy", "", f"**{_plain(view.energy.headline)}**", "", *lines]))
+    for part in parts(view, by):
+        lines = [f"- {_plain(name)}: {_plain(text)}" for name, text in part.facts]
+        blocks.append("\n".join([f"## {part.title}", "", f"**{_plain(part.headline)}**", "", *lines]).rstrip())
     blocks.append(f"`{view.model.name}`: {_plain(view.model.about)} ({_plain(view.model.source)})")
     if by is None:
-        facts = {"command": run.command, "started": when(run), "run": run.id, "fingerprint": view.fingerprint.digest}
-        facts |= run.machine.facts
-        lines = [f"- {_plain(name)}: {_plain(value)}" for name, value in facts.items() if value]
+        about = {"command": run.command, "started": when(run), "run": run.id, "fingerprint": view.fingerprint.digest}
+        about |= run.machine.facts
+        lines = [f"- {_plain(name)}: {_plain(value)}" for name, value in about.items() if value]
         blocks.append("\n".join(["<details><summary>Machine</summary>", "", *lines, "", "</details>"]))
-    blocks += [f"> {_plain(note)}" for note in run.notes]
+    blocks += [f"> {_plain(note)}" for note in (*run.notes, *(view.energy.notes if view.energy is not None else ()))]
     return "\n\n".join(blocks) + "\n"
 
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
+from bitwatt.config import Settings, settings
+from bitwatt.errors import SettingsError
 from bitwatt.fingerprint import Fingerprint, fingerprint
 from bitwatt.pricing import MISSING, CostModel, Coverage, Entry, Totals, entries_of, find_model, totals
 from bitwatt.records import Run
 from bitwatt.reports.scopes import folded
 from bitwatt.reports.weights import WeightGroup, are_told_apart, weight_groups
+
+if TYPE_CHECKING:
+    from bitwatt.profiles import Profile
+    from bitwatt.reports.energy import EnergyView
 
 #: The phases bitwatt finds, in the order a training step goes through them. A user's own come after.
 PHASES = ("preprocess", "forward", "loss", "backward", "recompute", "optimizer", "inference", "other")
@@ -62,8 +68,10 @@ class Missing:
 class View:
     """A run seen through one cost model."""
 
-    def __init__(self, run: Run, model: CostModel | str = "flops") -> None:
-        self.run, self.model = run, find_model(model)
+    def __init__(self, run: Run, model: CostModel | str = "flops", settings: Settings | None = None) -> None:
+        self.run, self.model, self._settings = run, find_model(model), settings
+        self.training: Run | None = None  # what the model that is served took to train
+        self.beside: Profile | None = None  # a trace of another tool
         self.entries = entries_of(run.ledger, run.layers)
         self.priced: dict[str, Totals] = {
             name: totals(run, name) for name in dict.fromkeys((*STANDARD, self.model.name))
@@ -80,6 +88,19 @@ class View:
         coverage = self.coverage
         doubtful = coverage.estimated or coverage.dtype_only or not self.entries
         return "bad" if coverage.missing else "fair" if doubtful else "good"
+
+    @cached_property
+    def energy(self) -> EnergyView | None:
+        """What the run cost here; None where nothing was metered."""
+        if self.run.meter is None:
+            return None
+        from bitwatt.reports.energy import EnergyView
+
+        return EnergyView(self, self.run.meter, self.settings)
+
+    @cached_property
+    def settings(self) -> Settings:
+        return self._settings if self._settings is not None else _configured()
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -201,6 +222,14 @@ class View:
             )
             for name, entries in groups.items()
         }
+
+
+def _configured() -> Settings:
+    """As the folder says. A file that is wrong was told of when the run was measured, or is by other verbs."""
+    try:
+        return settings()
+    except SettingsError:
+        return Settings()
 
 
 def merged(name: str, lines: Iterable[Line]) -> Line:

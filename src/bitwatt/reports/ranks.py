@@ -8,8 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from bitwatt.errors import UnknownNameError
+from bitwatt.ranks import energy
 from bitwatt.ranks.join import Joined, Part, Work
 from bitwatt.ranks.stragglers import Waiting, waiting
+from bitwatt.readings import metered_json
+from bitwatt.reports.energy import joules
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
 FORMATS = ("text", "json")
@@ -61,7 +64,39 @@ def _text(job: Joined, found: Waiting | None) -> str:
             lines.append(f"overlap: {format_percent(job.overlap)} of adding up gradients went on beside backward")
         busiest = job.links[0]
         lines.append(f"busiest link: {busiest.kind} {_among(busiest.ranks)}, {format_bytes(busiest.bytes)}")
+    lines += _energy(job, found)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _energy(job: Joined, found: Waiting | None) -> list[str]:
+    """Each device of each node once, and what went by while ranks waited for others."""
+    readers = energy.readers(job, None if found is None else found.waited)
+    if not readers:
+        return []
+    metered = energy.joined(readers)
+    known = [part for part in metered.energy if part.energy_j is not None]
+    spent = f"{_seconds(metered.usage.get('cpu_seconds'))} of CPU time"
+    if not known:
+        return ["", f"energy: unknown, no counter can be read here; {spent}"]
+    amounts = [f"{joules(sum(p.energy_j or 0.0 for p in known if p.how == how))} {how}" for how in dict.fromkeys(
+        part.how for part in known)]  # fmt: skip
+    devices = f"{len(known)} {'device' if len(known) == 1 else 'devices'}, each once"
+    lines = ["", f"energy: {', '.join(amounts)} ({devices}); {spent}"]
+    lost = energy.waited(readers)
+    if lost.energy_j is not None and lost.seconds:
+        lines.append(
+            f"waiting for ranks: {_seconds(lost.seconds)} in all, ~{joules(lost.energy_j)} at the ranks' share of power"
+        )
+    return lines
+
+
+def _energy_document(job: Joined, found: Waiting | None) -> dict[str, Any] | None:
+    readers = energy.readers(job, None if found is None else found.waited)
+    if not readers:
+        return None
+    metered, lost = energy.joined(readers), energy.waited(readers)
+    wait = {"seconds": lost.seconds, "energy_j": lost.energy_j, "how": "apportioned"}
+    return metered_json(metered) | {"measured_j": metered.measured_j, "waiting": wait}
 
 
 def _phases(job: Joined) -> list[list[str]]:
@@ -173,6 +208,7 @@ def _document(job: Joined, found: Waiting | None) -> dict[str, Any]:
         "absent": job.absent,
         "stragglers": [asdict(delay) for delay in found.delays] if found else [],
         "messages": [asdict(link) for link in job.links],
+        "energy": _energy_document(job, found),
         "comm_share": job.comm_share,
         "overlap": job.overlap,
     }  # fmt: skip

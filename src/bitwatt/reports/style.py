@@ -51,6 +51,10 @@ STYLE = """
 .bitwatt svg.bars rect:hover { opacity: 1; }
 .bitwatt svg.stack rect { stroke: var(--card); stroke-width: 2; vector-effect: non-scaling-stroke; }
 .bitwatt svg.dot { width: .6em; height: .6em; margin-right: .55em; display: inline; vertical-align: baseline; }
+.bitwatt svg.power { display: block; width: 100%; height: 9rem; margin: .8rem 0 .3rem; background: var(--track);
+  border-radius: 8px; }
+.bitwatt svg.power polyline { stroke-width: 2; vector-effect: non-scaling-stroke; }
+.bitwatt .energy { font-weight: 600; }
 .bitwatt .scroll { overflow-x: auto; margin: 0 -1.2rem; padding: 0 1.2rem; }
 .bitwatt table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: 0; border: 0; color: inherit;
   background: none; }

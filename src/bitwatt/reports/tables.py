@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from bitwatt.errors import UnknownNameError
+from bitwatt.impact.energy import Ratio
+from bitwatt.readings import APPORTIONED, MEASURED
 from bitwatt.records import Run
+from bitwatt.reports.energy import joules
 from bitwatt.reports.model import BOTH, STANDARD, Line, View, merged, top
 from bitwatt.reports.weights import WeightGroup
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
@@ -96,7 +99,35 @@ def _phases(view: View, _: int) -> Table:
     columns.append(_share(view))
     if any(line.seconds is not None for line in lines):
         columns.append(Column("Time", lambda line: UNKNOWN if line.seconds is None else format_duration(line.seconds)))
+    columns += _energy(view)
     return _table(view, "Phases", columns, lines, total=len(lines) > 1)
+
+
+def _energy(view: View) -> list[Column]:
+    """Joules of each phase and for each TFLOP and TBOP; ~ where they were shared out by time."""
+    energy = view.energy
+    if energy is None or energy.used.energy_j is None or not energy.metered.phases:
+        return []
+
+    def cell(write: Callable[[Ratio], str]) -> Callable[[Line], str]:
+        def written(line: Line) -> str:
+            found = energy.phase(line.name)
+            return UNKNOWN if found is None else write(found)
+
+        return written
+
+    def amount(found: Ratio, value: float | None, write: Callable[[float], str]) -> str:
+        about = "~" if found.how == APPORTIONED else "" if found.how == MEASURED else "modelled "
+        return UNKNOWN if value is None else f"{about}{write(value)}"
+
+    def short(value: float) -> str:
+        return format_count(float(f"{value:.3g}"))
+
+    return [
+        Column("Energy", cell(lambda found: amount(found, found.energy_j, joules))),
+        Column("J/TFLOP", cell(lambda found: amount(found, found.j_per_tflop, short)), 1),
+        Column("J/TBOP", cell(lambda found: amount(found, found.j_per_tbop, short)), 2),
+    ]
 
 
 def _layers(view: View, limit: int) -> Table:

@@ -7,6 +7,7 @@ import textwrap
 import unicodedata
 from typing import TextIO
 
+from bitwatt.reports.blocks import blocks
 from bitwatt.reports.model import View
 from bitwatt.reports.replay import verdict
 from bitwatt.reports.tables import Table, headline, tables, when
@@ -16,7 +17,7 @@ _BAR = 12
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _PLAIN = str.maketrans(
     {"─": "-", "·": "|", "—": "-", "…": "~", "×": "x", "µ": "u", "≥": ">", "█": "#"} | dict.fromkeys("▏▎▍", " ")
-    | dict.fromkeys("▌▋▊▉", "#")
+    | dict.fromkeys("▌▋▊▉", "#") | dict(zip("▁▂▃▄▅▆▇", "._-~=+*", strict=True))
 )  # fmt: skip
 _BOLD, _DIM, _RED, _GREEN, _YELLOW = "1", "2", "31", "32", "33"
 
@@ -37,12 +38,22 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     for table in tables(view, by):
         page.line("")
         page.table(table)
+    if view.energy is not None and by is None:
+        page.line("")
+        page.wrapped(f"Energy: {view.energy.headline}", _BOLD)
+        for name, told in (*view.energy.devices(), *view.energy.facts()):
+            page.wrapped(f"  {name}: {told}" if told else f"  {name}", _RED if name == "beware" else "", indent="    ")
+    for block in blocks(view, by):
+        page.line("")
+        page.wrapped(f"{block.title}: {block.headline}", _BOLD)
+        for name, told in block.facts:
+            page.wrapped(f"  {name}: {told}", indent="    ")
     page.line("")
     page.fact(view.model.name, f"{view.model.about} ({view.model.source})")
     if by is None:
         page.fact("fingerprint", view.fingerprint.digest)
         page.fact("machine", " · ".join(f"{name} {value}" for name, value in run.machine.facts.items()))
-    for note in run.notes:
+    for note in (*run.notes, *(view.energy.notes if view.energy is not None else ())):
         page.fact("note", note)
     return page.text()
 

@@ -15,7 +15,7 @@ Parts = tuple[tuple[str, Any], ...]
 class Frame:
     """One call of a method of an estimator, or a fold of a cross-validation (`estimator` is then None)."""
 
-    __slots__ = ("began", "estimator", "kinds", "method", "phase", "probes", "scope", "silent", "unheard")
+    __slots__ = ("began", "estimator", "kinds", "mark", "method", "phase", "probes", "scope", "silent", "unheard")
 
     def __init__(
         self, estimator: Any, method: str, phase: str, scope: str, silent: bool = False, kinds: Parts = (),
@@ -26,6 +26,7 @@ class Frame:
         self.unheard = unheard  # probes that its rule has no use for
         self.probes: Counter[tuple[Any, ...]] = Counter.__new__(Counter)  # its __init__ is slow, for nothing
         self.began = 0.0  # by the clock, for the outermost
+        self.mark: Any = None  # of the meter's, for the outermost
         self.kinds = kinds  # parts that went to a worker, or stayed where their estimator is
 
     def parts(self) -> Parts:

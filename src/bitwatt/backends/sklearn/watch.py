@@ -12,7 +12,7 @@ from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, pr
 from bitwatt.backends.sklearn.calls import MANY, Calls
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.text import _torch_state
-from bitwatt.context import Context, Token, phase_path
+from bitwatt.context import Context, Token, current, entered, left, phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer
 
@@ -69,6 +69,7 @@ class EstimatorWatch:
         silent, unheard, phase = known
         if above is None:
             frame = Frame(estimator, method, phase, kind.__name__, silent, (), unheard)
+            frame.mark = entered(current(), phase)
             frame.began = time.perf_counter()
             return frame
         is_own = above.estimator is estimator  # score calls predict, predict calls decision_function
@@ -127,6 +128,7 @@ class EstimatorWatch:
         if frame.began and _torch_state() is None:
             key = (context, frame.phase)
             self.seconds[key] = self.seconds.get(key, 0.0) + time.perf_counter() - frame.began
+        left(context, frame.mark)
 
     def collect(self, token: Token) -> Harvest:
         ledger, seconds = Ledger(), dict[str, float]()

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from bitwatt.backends.torch.device_memory import BUILT, DeviceMemory
 from bitwatt.backends.torch.tensors import own
 from bitwatt.backends.torch.trail import Trail
 from bitwatt.context import CONTEXT, Context, Token, current
+from bitwatt.observing import Ranges
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.learner import Learner
@@ -117,6 +119,8 @@ class ThreadState:
         self.capturing = False  # a CUDA graph: what is called does not run now
         self.sessions = 0  # opened on this thread and not closed yet
         self.fresh = 0  # calls written down that were new, since compact.relieve last looked
+        self.memory = DeviceMemory() if BUILT else None
+        self.ranges: Ranges | None = None  # where phases are to be marked for NVIDIA's tools
         self._tick = time.perf_counter()
 
     def counts_at(self, place: Place) -> Counts:
@@ -132,6 +136,8 @@ class ThreadState:
             context = current()
         if phase != self.top.phase:
             self.clock()
+            if self.ranges is not None:
+                self.ranges.now(phase)
         if base is None:
             base = context.phases if context is not None else ()
         self.top = frame = self._frame(context, base, phase, scope, module)
@@ -171,6 +177,8 @@ class ThreadState:
             return None
         if frame.phase is not top.phase:
             self.clock()
+            if self.ranges is not None:
+                self.ranges.now(frame.phase)
         frame.module, frame.task = module, top.task
         self.top = frame
         self.stack.append(frame)
@@ -185,6 +193,8 @@ class ThreadState:
             return
         if stack[-2].phase is not frame.phase:
             self.clock()
+            if self.ranges is not None:
+                self.ranges.now(stack[-2].phase)
         while True:
             left = stack.pop()
             left.module = None
@@ -209,11 +219,17 @@ class ThreadState:
         context = frame.context or current()
         idle = frame is self.bottom and not self.sessions and not self.forward_done  # a thread that may only be waiting
         if context is not None and not idle:
+            if self.ranges is None and context.token.observer is not None and context.token.observer.nvtx:
+                self.ranges = Ranges()
+            if self.ranges is not None and phase == "backward":
+                self.ranges.now(frame.phase)
             if phase is None:
                 phase = frame.phase if frame is not self.bottom else (AFTER if self.forward_done else BEFORE)
             base = frame.base if frame is not self.bottom else context.phases
             key, seconds = (context, base, phase), self.seconds if phase[0] != "?" else self.pending_seconds
             seconds[key] = seconds.get(key, 0.0) + now - self._tick
+            if self.memory is not None and self.mode is not None:  # not in steps that are known
+                self.memory.booked(key)
         self._tick = now
 
     def skip_clock(self) -> None:
@@ -231,6 +247,8 @@ class ThreadState:
                 for call, cell in counts.items():
                     known.setdefault(call, [0])[0] += cell[0]
                 counts.clear()
+        if self.memory is not None:
+            self.memory.resolve(meaning, token)
         for key in list(self.pending_seconds):
             if key[2] in meaning and token in (None, key[0].token):
                 named = (key[0], key[1], meaning[key[2]])
@@ -261,6 +279,8 @@ class ThreadState:
         self.resolve({**meaning, LOSS: "loss", FORWARD: "forward"})
         self.forward_done = False
         self.ever_differentiated = True
+        if self.ranges is not None:
+            self.ranges.now("backward")
 
     def settle(self, closing: Token | None = None) -> None:
         """A step or the end of a session came without backward: what is pending was evaluation or other work."""

@@ -11,10 +11,12 @@ from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.torch import (
+    batches,
     collectives,
     compact,
     compiling,
     dataloader,
+    device_memory,
     graphs,
     higher_order,
     hooks,
@@ -75,6 +77,7 @@ class TorchWatch:
         self._undo += hooks.install(self)
         self._undo += threads.install(self)
         self._undo += dataloader.install(self)
+        self._undo += batches.install(self)
         self._undo += triton.install(self)
         self._undo += higher_order.install(CountingMode)
         self._undo += compiling.install(self)
@@ -212,6 +215,7 @@ class TorchWatch:
             self.collectives.facts(),
             self.op_contents(),
             *self._replay(token, tally),
+            **device_memory.collected([state.memory for state in self.everyone], token),
         )
 
     def _replay(self, token: Token, tally: Tally) -> tuple[Any, ...]:

@@ -1,0 +1,38 @@
+"""Flags for what only the user can know, for the verbs that price a run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bitwatt.config import Settings
+
+#: Flag -> how its text is shown in the help. Tables (peaks, idle_w) belong into a file.
+FLAGS = {
+    "pue": "RATIO", "country": "ISO", "region": "NAME", "intensity_g_per_kwh": "GRAMS", "price_per_kwh": "PRICE",
+    "price_per_device_hour": "PRICE", "currency": "NAME", "tdp_w": "WATTS", "requests_per_second": "RATE",
+    "float32": "FORMAT", "grid_provider": "NAME", "grid_zone": "ZONE",
+}  # fmt: skip
+SWITCHES = ("show_modelled", "measured_peaks")
+
+
+def add_settings_options(parser: argparse.ArgumentParser) -> None:
+    from bitwatt.config import about
+
+    group = parser.add_argument_group("settings", "as in bitwatt.toml or [tool.bitwatt]; flags come first")
+    for name, shown in FLAGS.items():
+        group.add_argument(_flag(name), dest=f"setting_{name}", metavar=shown, help=about(name))
+    for name in SWITCHES:
+        group.add_argument(_flag(name), dest=f"setting_{name}", action="store_const", const=True, help=about(name))
+
+
+def settings_of(args: argparse.Namespace) -> Settings:
+    """What the files of this folder and the flags say; a wrong value is told with its place."""
+    from bitwatt.config import settings
+
+    return settings(flags={name: getattr(args, f"setting_{name}", None) for name in (*FLAGS, *SWITCHES)})
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

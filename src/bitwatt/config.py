@@ -1,0 +1,297 @@
+"""What only the user can know (place, prices, PUE, peaks): read from bitwatt.toml, pyproject.toml or flags, each value
+with where it came from. Nothing has a default that would change a number: what is not set is not applied."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from bitwatt.errors import SettingsError
+from bitwatt.units import parse
+
+FILE, PROJECT = "bitwatt.toml", "pyproject.toml"
+NOT_SET = "not set"
+PROVIDERS = ("electricitymaps", "watttime", "uk", "carbon_aware_sdk")
+#: What a device can do by number format, as the catalogue writes it, and the bytes it moves.
+PEAKS = (
+    "fp64",
+    "fp64_tensor",
+    "fp32",
+    "fp32_tensor",
+    "tf32",
+    "bf16",
+    "fp16",
+    "fp8",
+    "fp4",
+    "int8",
+    "int4",
+    "bandwidth",
+)
+
+Check = Callable[[Any], Any]
+
+
+def _number(low: float = 0.0, high: float = math.inf, unit: str = "") -> Check:
+    """A number in `unit`, or text that `units.parse` understands, such as "270 W"."""
+
+    def check(value: Any) -> float:
+        if isinstance(value, str):
+            value, found = parse(value)
+            if found not in ("", unit):
+                raise ValueError(f"it is in {found}, wanted is {unit or 'a plain number'}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise ValueError("it is not a number")
+        if not low <= value <= high:
+            bounds = f"{low:g} or more" if high == math.inf else f"between {low:g} and {high:g}"
+            raise ValueError(f"it must be {bounds}")
+        return float(value)
+
+    return check
+
+
+def _above_zero(unit: str = "") -> Check:
+    number = _number(unit=unit)
+
+    def check(value: Any) -> float:
+        if not (found := number(value)):
+            raise ValueError("it must be more than 0")
+        return float(found)
+
+    return check
+
+
+def _grams(value: Any) -> float:
+    found = float(_number(0, 3000)(value))
+    if 0 < found < 1:
+        raise ValueError(f"it is in grams per kWh and looks like kilograms; write {1000 * found:g}")
+    return found
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("it is not text")
+    return value.strip()
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("it is neither true nor false")
+    return value
+
+
+def _one_of(*choices: str) -> Check:
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"it is one of {', '.join(choices)}{_meant(str(value), choices)}")
+        return str(value)
+
+    return check
+
+
+def _watts(value: Any) -> Mapping[str, float]:
+    """Device or kind of device -> watts."""
+    if not isinstance(value, Mapping):
+        raise ValueError('it is a table: a device or its kind, and watts, such as {gpu = "75 W"}')
+    return {name: _inside(name, _number(unit="W"), watts) for name, watts in value.items()}
+
+
+def _peaks(value: Any) -> Mapping[str, Mapping[str, float]]:
+    """Device as its driver names it (or * for any) -> format -> operations, or bytes, a second."""
+    if not isinstance(value, Mapping) or not all(isinstance(table, Mapping) for table in value.values()):
+        raise ValueError('it holds one table for each device: [peaks."NVIDIA H200"]')
+    found: dict[str, dict[str, float]] = {}
+    for device, table in value.items():
+        for name, peak in table.items():
+            if name not in PEAKS:
+                raise ValueError(f"{device}.{name} is no peak; there are {', '.join(PEAKS)}{_meant(name, PEAKS)}")
+            found.setdefault(device, {})[name] = _inside(f"{device}.{name}", _rate(name), peak)
+    return found
+
+
+def _rate(name: str) -> Check:
+    def check(value: Any) -> float:
+        if isinstance(value, str):
+            value, unit = parse(value)
+            if unit not in (("B/s",) if name == "bandwidth" else ("FLOP/s", "OP/s")):
+                raise ValueError(
+                    f"it is in {unit or 'no unit'}, wanted is {'B/s' if name == 'bandwidth' else 'FLOP/s'}"
+                )
+        return float(_above_zero()(value))
+
+    return check
+
+
+def _inside(name: str, check: Check, value: Any) -> Any:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _setting(check: Check, about: str, *, default: Any = None, key: str = "") -> Any:
+    return field(default=default, metadata={"check": check, "about": about, "key": key})
+
+
+def _table(check: Check, about: str) -> Any:
+    return field(default_factory=dict, metadata={"check": check, "about": about, "key": ""})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """None is "not set": the value is then not applied, or what needs it is unknown."""
+
+    pue: float | None = _setting(
+        _number(1, 10), "power usage effectiveness of the building; energy is multiplied by it"
+    )
+    intensity_g_per_kwh: float | None = _setting(_grams, "carbon intensity of the electricity, gCO2e/kWh")
+    country: str | None = _setting(_text, "ISO code of the country (FRA), for CodeCarbon's table where it is installed")
+    region: str | None = _setting(
+        _text, "US state, Canadian or Chinese province, Nordic zone, or cloud:region (gcp:us-west1)"
+    )
+    price_per_kwh: float | None = _setting(_number(), "price of electricity")
+    price_per_device_hour: float | None = _setting(
+        _number(), "price of an accelerator (or of the host without one) an hour"
+    )
+    currency: str | None = _setting(_text, "what prices are in")
+    tdp_w: float | None = _setting(
+        _above_zero("W"), "watts of the CPU at full load, for the model where nothing measures it"
+    )
+    idle_w: Mapping[str, float] = _table(_watts, "watts of a device, or kind of device, that does nothing")
+    show_modelled: bool = _setting(_flag, "show ratios and carbon of modelled energy too, marked", default=False)
+    measured_peaks: bool = _setting(_flag, "divide by what `bitwatt doctor --probe` measured here", default=False)
+    float32: str | None = _setting(_one_of("fp32", "tf32"), "what float32 matrix products ran in on tensor cores")
+    requests_per_second: float | None = _setting(_number(), "rate that projections are made for")
+    transfer_j_per_byte: float | None = _setting(
+        _number(unit="J/B"), "energy of sending or receiving a byte (modelled)"
+    )
+    peaks: Mapping[str, Mapping[str, float]] = _table(
+        _peaks, "peaks and bandwidth of a device, in place of the catalogue's"
+    )
+    grid_provider: str | None = _setting(
+        _one_of(*PROVIDERS), "asks this service for the intensity", key="grid.provider"
+    )
+    grid_zone: str | None = _setting(_text, "where, in the provider's words", key="grid.zone")
+    grid_token_env: str | None = _setting(
+        _text, "environment variable with its token or password", key="grid.token_env"
+    )
+    grid_user_env: str | None = _setting(_text, "environment variable with its user name", key="grid.user_env")
+    grid_signal: str | None = _setting(_one_of("co2_moer", "co2_aoer"), "WattTime's signal", key="grid.signal")
+    grid_kind: str | None = _setting(_one_of("average", "marginal"), "what a Carbon Aware SDK gives", key="grid.kind")
+    grid_url: str | None = _setting(_text, "another address of the provider", key="grid.url")
+    grid_timeout_s: float = _setting(_number(0.1, 60), "how long it may take in all", default=5.0, key="grid.timeout_s")
+    embodied_kg: float | None = _setting(_number(), "kgCO2e of making one device", key="embodied.kg")
+    embodied_lifetime_h: float | None = _setting(_above_zero(), "hours it will be used", key="embodied.lifetime_h")
+    embodied_share: float | None = _setting(_number(0, 1), "share of it that this work reserves", key="embodied.share")
+    sources: Mapping[str, str] = field(default_factory=dict, metadata={"own": True})  # name -> bitwatt.toml, --pue, ...
+
+    def source(self, name: str) -> str:
+        """Where a value came from; "not set" where nobody gave it."""
+        return self.sources.get(name, NOT_SET)
+
+    def told(self) -> dict[str, str]:
+        """What was set and where, as text: for a report, and to be kept with a run."""
+        return {
+            key_of(name): f"{_shown(getattr(self, name))} ({source})"
+            for name in NAMES
+            if (source := self.sources.get(name))
+        }
+
+
+NAMES = tuple(one.name for one in fields(Settings) if not one.metadata.get("own"))
+_METADATA = {one.name: one.metadata for one in fields(Settings)}
+
+
+def key_of(name: str) -> str:
+    """As it is written in the file: grid_provider -> grid.provider."""
+    return str(_METADATA[name]["key"] or name)
+
+
+def about(name: str) -> str:
+    return str(_METADATA[name]["about"])
+
+
+_KEYS = {key_of(name): name for name in NAMES}
+_TABLES = {key.partition(".")[0] for key in _KEYS if "." in key}
+
+
+def settings(start: Path | str | None = None, *, flags: Mapping[str, Any] | None = None, **keywords: Any) -> Settings:
+    """The settings that hold in a folder: of the nearest file upward, then keywords, then command-line flags. Values
+    of None say nothing."""
+    values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
+    given = [(where, key, value) for where, found in _nearest(Path(start or Path.cwd())) for key, value in found]
+    given += [("keyword", name, value) for name, value in keywords.items() if value is not None]
+    given += [("flag", name, value) for name, value in (flags or {}).items() if value is not None]
+    for where, key, value in given:
+        name = key if where in ("keyword", "flag") and key in NAMES else _KEYS.get(key)
+        if name is None:
+            known = NAMES if where in ("keyword", "flag") else tuple(_KEYS)
+            raise SettingsError(f"{_place(where, key)}: there is no setting {key!r}{_meant(key, known)}")
+        try:
+            values[name] = _METADATA[name]["check"](value)
+        except ValueError as error:
+            raise SettingsError(f"{_place(where, key)} is {value!r}, but {error}") from None
+        sources[name] = _place(where, key) if where in ("keyword", "flag") else Path(where).name
+    return Settings(**values, sources=sources)
+
+
+def _place(where: str, key: str) -> str:
+    if where == "flag":
+        return f"--{key.replace('_', '-')}"
+    return f"{key}=" if where == "keyword" else f"{where}: {key}"
+
+
+def _nearest(folder: Path) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    for place in (folder.absolute(), *folder.absolute().parents):
+        for file in (place / FILE, place / PROJECT):
+            table = _read(file)
+            if table is not None:
+                yield str(file), list(_flat(table))
+                return
+
+
+def _read(file: Path) -> Mapping[str, Any] | None:
+    """None where the file is not there, or says nothing about bitwatt."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        if file.name == FILE and file.is_file():
+            raise SettingsError(f"{file} cannot be read: {error}") from None
+        return None
+    if file.name == PROJECT and "tool.bitwatt" not in text:
+        return None  # also where it is broken: that is not ours to tell
+    try:
+        table: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file} is no valid TOML: {error}") from None
+    if file.name == PROJECT:
+        table = table.get("tool", {}).get("bitwatt")
+    if table is not None and not isinstance(table, Mapping):
+        raise SettingsError(f"{file}: [tool.bitwatt] is no table")
+    return table
+
+
+def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if key in _TABLES and isinstance(value, Mapping):
+            yield from ((f"{key}.{name}", inner) for name, inner in value.items())
+        else:
+            yield key, value
+
+
+def _meant(word: str, known: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(word.replace("-", "_"), known, 1, 0.6)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_shown(inner)}" for key, inner in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

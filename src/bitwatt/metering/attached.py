@@ -1,0 +1,61 @@
+"""The meter as a session holds it: whatever goes wrong there is a remark, never the user's problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bitwatt.config import Settings
+from bitwatt.context import Token
+from bitwatt.metering.configured import configured
+from bitwatt.metering.meter import Meter, the_meter
+from bitwatt.metering.sync import synchronise
+from bitwatt.metering.window import Window
+from bitwatt.readings import Metered
+
+
+class Attached:
+    """A session's window, opened last and closed first, so that it holds the program and little of us."""
+
+    def __init__(self, meter: bool | Meter, token: Token, settings: Settings | None = None) -> None:
+        self.remarks: list[str] = []
+        self._window: Window | None = None
+        self._told: Mapping[str, str] = {}
+        if not meter:
+            return
+        try:
+            found = configured(settings)
+            self._told = found.told
+            self._window = (the_meter() if meter is True else meter).window(found.options)
+            token.meter = self._window.regions
+        except Exception as error:
+            self._failed(error)
+
+    @property
+    def is_on(self) -> bool:
+        return self._window is not None
+
+    def synchronise(self) -> None:
+        if self._window is not None:
+            synchronise()
+
+    def end(self) -> None:
+        if self._window is not None:
+            try:
+                self._window.end()
+            except Exception as error:
+                self._failed(error)
+                self._window = None
+
+    def metered(self, phase_seconds: Mapping[str, float], device_seconds: Mapping[str, float]) -> Metered | None:
+        if self._window is None:
+            return None
+        try:
+            return self._window.metered(phase_seconds, device_seconds, self._told)
+        except Exception as error:
+            self._failed(error)
+            return None
+
+    def _failed(self, error: Exception) -> None:
+        remark = f"the meter failed: {type(error).__name__}: {error}"
+        if remark not in self.remarks:
+            self.remarks.append(remark)

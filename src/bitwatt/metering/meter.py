@@ -1,0 +1,288 @@
+"""The meter of this process: opens the sensors for the first session, reads them now and then, stops with the last.
+
+Counters are read where a window begins and ends, by whoever opens and closes it. The thread is for what counters do not
+tell: power over time, use of devices, memory. It is started without Python's threading module, as the journal's is, so
+that nothing that watches threads sees it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from bitwatt.metering.board import ENERGY, GAP, Board, Key, Snapshot
+from bitwatt.metering.host import Host, folder
+from bitwatt.metering.process import OwnProcess, wanted_seconds
+from bitwatt.metering.sync import synchronise
+from bitwatt.metering.window import Window
+from bitwatt.readings import MODELLED, TOTALS
+from bitwatt.sensors import Opened, Sensor, available
+
+#: Seconds between two looks. The more a read costs, the seldomer it comes: sensors of energy and those of the rest may
+#: take these shares of one core, but are read at least once in so many seconds.
+INTERVAL = 1.0
+#: Between two looks, the process's own CPU time is asked for so often.
+PULSES = 4
+SHARES, SELDOMEST = {True: 6e-4, False: 2e-4}, {True: 2.0, False: GAP / 3}
+#: Counters that are dear to read, and all of a process that only follows the poller, are read this often, for wraps.
+GUARD = 10.0
+#: Seconds to wait for a sensor that hangs.
+PATIENCE = 3.0
+#: The kernel's accounts of a process move this often: sessions that follow each other closely share a reading of them.
+TICK = 0.01
+
+_meters: weakref.WeakSet[Meter] = weakref.WeakSet()
+
+
+class Meter:
+    """Shared by all sessions of a process: nested ones, and those of several threads."""
+
+    def __init__(
+        self,
+        sensors: Sequence[Sensor] | None = None,
+        *,
+        interval: float = INTERVAL,
+        clock: Callable[[], float] = time.monotonic,
+        shared: bool | None = None,
+        thread: bool = True,
+    ) -> None:
+        """`sensors` are those of the machine unless given. `shared`: one process of the machine polls for all; unless
+        said, where the sensors are the machine's own. Without `thread`, `tick` is for the caller to call."""
+        self._given = sensors
+        self._interval, self._clock, self._thread = interval, clock, thread
+        self._shared = sensors is None if shared is None else shared
+        self._options: dict[str, Any] = {}
+        self._new()
+        _meters.add(self)
+
+    def _new(self) -> None:
+        """As if nothing had been opened: at first, and in a forked child."""
+        self.lock = threading.RLock()
+        self.board = Board()
+        self.sensors: list[Opened] = []
+        self.notes: list[str] = []
+        self.windows: list[Window] = []
+        self.overhead = 0.0
+        self.read_cost = 0.0  # CPU seconds of reading all counters once
+        self._own: set[str] = set()  # sensors that tell of this process
+        self._due: dict[str, float] = {}
+        self._asked: dict[str, float] = {}
+        self._host: Host | None = None
+        self._heard = 0.0
+        self._stop: threading.Event | None = None
+        self._process = os.getpid()
+
+    def window(self, options: dict[str, Any] | None = None, *, all_devices: bool = False) -> Window:
+        """A stretch of time that is metered from now on, until its `end`. GPUs that the program does not touch are left
+        out, unless `all_devices`."""
+        synchronise()  # without the lock: a device may never answer, and the journal must not wait for it
+        with self.lock:
+            if not self.windows:
+                self._start(options or {})
+            opened = Window(self, self.read(), all_devices)
+            self.windows.append(opened)
+        return opened
+
+    @contextmanager
+    def patiently(self) -> Iterator[None]:
+        """With the lock, unless a sensor that never answers has it: neither the program nor its end waits for long."""
+        if not self.lock.acquire(timeout=PATIENCE):
+            raise TimeoutError(f"a sensor has not answered for {PATIENCE:g} s")
+        try:
+            yield
+        finally:
+            self.lock.release()
+
+    def closed(self, window: Window) -> None:
+        with self.lock:
+            if window in self.windows:
+                self.windows.remove(window)
+            if not self.windows:
+                self._rest()
+
+    def read(self) -> Snapshot:
+        """Every counter now, and the totals. The caller has waited for the devices."""
+        with self.lock:
+            spent = time.thread_time()
+            now = self._clock()
+            for sensor in self.sensors:
+                if sensor.name not in self._own or not 0 <= now - self._asked.get(sensor.name, -TICK) < TICK:
+                    self._ask(sensor, now, sensor.name in self._own or self._polls)
+            self._pulse(now)
+            for window in self.windows:
+                window.saw(now)
+            self.read_cost = time.thread_time() - spent
+            self.overhead += self.read_cost
+            return self.board.snapshot(now)
+
+    def ends(self) -> dict[Key, float]:
+        """What is too dear to be read while a run goes on."""
+        with self.lock:
+            spent = time.thread_time()
+            readings = [reading for sensor in self.sensors for reading in sensor.ends()]
+            self.overhead += time.thread_time() - spent
+            return {(one.device, one.quantity): one.value for one in readings if one.value is not None}
+
+    def now(self) -> float:
+        return self._clock()
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sensors that are not there though they were asked for, or fail."""
+        return [*self.notes, *(note for sensor in self.sensors for note in sensor.notes)]
+
+    @property
+    def has_energy(self) -> bool:
+        return any(quantity == ENERGY for _, quantity in self.board.totals)
+
+    @property
+    def resolution(self) -> float:
+        """Seconds in which the slowest counter of energy moves."""
+        devices = [self.board.devices.get(device) for device in self.board.energies()]
+        return max([d.resolution_s if d is not None and d.resolution_s else 0.1 for d in devices], default=0.1)
+
+    @property
+    def _polls(self) -> bool:
+        return self._host is None or self._host.polls
+
+    def tick(self) -> None:
+        """One look, as the thread takes it: at what is due."""
+        with self.lock:
+            if not self.windows:
+                return
+            spent, now = time.thread_time(), self._clock()
+            followed = not self._polls
+            polls = self._host is None or self._host.try_hold()
+            if polls and followed:
+                self._due.clear()  # it is for this process now
+            if not polls and self._host is not None:
+                for at, levels in self._host.hear(self._heard):
+                    self._heard = at
+                    self.board.hear(levels)
+                    for window in self.windows:
+                        window.saw(at)
+            looked = False
+            for sensor in self.sensors:
+                own = sensor.name in self._own
+                if now >= self._due.get(sensor.name, 0.0):
+                    cost = time.thread_time()
+                    counters = now - self._asked.get(sensor.name, 0.0) >= GUARD - self._interval / 10
+                    self._ask(sensor, now, own or polls, counters or not (own or polls))
+                    cost = time.thread_time() - cost
+                    draws = any(quantity == ENERGY for _, quantity in sensor.reads)
+                    wait = max(self._interval, min(cost / SHARES[draws], SELDOMEST[draws])) if polls or own else GUARD
+                    self._due[sensor.name] = now + wait - self._interval / 10
+                    looked = True
+            self._pulse(now)
+            if looked:
+                for window in self.windows:
+                    window.saw(now)
+            if polls and self._host is not None:
+                self._host.tell(now, self._levels())
+            self.overhead += time.thread_time() - spent
+
+    def _ask(self, sensor: Opened, now: float, levels: bool, counters: bool = True) -> None:
+        if counters:
+            self._asked[sensor.name] = now
+        readings: Iterable[Any] = sensor.read() if counters else sensor.look()
+        if not levels:  # they are heard from the poller, in step with each other
+            readings = [reading for reading in readings if reading.quantity in TOTALS]
+        self.board.take(now, readings)
+
+    def _levels(self) -> dict[Key, float]:
+        own = {device.id for sensor in self.sensors if sensor.name in self._own for device in sensor.devices}
+        return {key: value for key, value in self.board.levels.items() if key[0] not in own}
+
+    def _start(self, options: dict[str, Any]) -> None:
+        if not self.sensors or options != self._options:
+            for sensor in self.sensors:
+                sensor.close()
+            self._options = options
+            self._open(options)
+        self._due.clear()
+        if self._shared:
+            self._host = self._host or Host(folder())
+            self._host.try_hold()
+            self._heard = self._clock()
+        if self._thread:
+            self._stop = threading.Event()
+            _thread.start_new_thread(self._run, (self._stop, os.getpid()))
+
+    def _open(self, options: dict[str, Any]) -> None:
+        self.board = Board()
+        self._asked.clear()
+        if self._given is None:
+            self.sensors = available(options)
+        else:
+            self.sensors = []
+            for given in self._given:
+                absent = given.why_absent()
+                if absent is None:
+                    self.sensors.append(Opened(given))
+                else:
+                    self.notes.append(f"{given.name}: {absent}")
+        if not any(device.kind == "process" for sensor in self.sensors for device in sensor.devices):
+            self.sensors.append(Opened(OwnProcess()))
+        self._own.clear()
+        for sensor in self.sensors:
+            self.board.know(sensor.devices, sensor.source)
+            if any(device.kind == "process" for device in sensor.devices) or MODELLED in sensor.reads.values():
+                self._own.add(sensor.name)
+
+    def _rest(self) -> None:
+        """Sensors stay open, since the next session may come at once."""
+        if self._stop is not None:
+            self._stop.set()
+            self._stop = None
+        if self._host is not None:
+            self._host.release()
+
+    def _run(self, stop: threading.Event, process: int) -> None:
+        if hasattr(signal, "pthread_sigmask"):  # signals are to interrupt the main thread
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        due = self._clock() + self._interval
+        while not stop.wait(self._interval / PULSES) and os.getpid() == process:
+            now = self._clock()
+            if now + self._interval / PULSES / 2 >= due:
+                due = max(due + self._interval, now)
+                self.tick()
+            else:
+                with self.lock:
+                    self._pulse(now)
+
+    def _pulse(self, now: float) -> None:
+        if self._thread:  # else the clock is not that of this process
+            spent, wanted = time.process_time(), wanted_seconds()
+            for window in self.windows:
+                window.pulse(now, spent, wanted)
+
+    def forget(self) -> None:
+        """In a forked child: the windows are the parent's, and so is the thread. Sensors are opened anew when asked."""
+        if self._host is not None:
+            self._host.forget()
+        self._new()
+
+
+def _forget_all() -> None:
+    for meter in list(_meters):
+        meter.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
+
+_the: list[Meter] = []
+
+
+def the_meter() -> Meter:
+    """The one of this process."""
+    if not _the:
+        _the.append(Meter())
+    return _the[0]

@@ -1,0 +1,128 @@
+"""Notes, for one session, when the user's phases ran and what they processed; marks them for NVIDIA's tools."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from bitwatt import context
+from bitwatt.errors import BitwattError
+from bitwatt.observed import Figure, Observed, Span
+
+#: Entries of phases that are kept one by one. Of later ones only their number and time are.
+SPANS = 1_000
+#: Names of things that are counted, in all phases together.
+NAMES = 1_000
+
+
+def count(**amounts: int) -> None:
+    """Say what is being processed: `bitwatt.count(samples=32, tokens=4096)`. Outside measure() it does nothing."""
+    here = context.current()
+    if here is None or here.token.observer is None:
+        return
+    for name, n in amounts.items():
+        if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
+            raise BitwattError(f"count({name}={n!r}): it takes whole numbers, 0 or more")
+        here.token.observer.count("/".join(here.phases), name, n.__index__())
+
+
+class Observer:
+    """Told by `context` where phases begin and end (`Token.observer`)."""
+
+    def __init__(self, *, nvtx: bool = False) -> None:
+        self.nvtx = nvtx
+        self._began = time.perf_counter()
+        self._lock = threading.Lock()
+        self._processed: dict[str, dict[str, int]] = {}
+        self._names = 0
+        self._phases: dict[str, list[float]] = {}
+        self._spans: list[Span] = []
+        self._threads: dict[int, int] = {}
+
+    def enter(self, path: tuple[str, ...]) -> tuple[str, float, Any]:
+        ranges = cuda_ranges() if self.nvtx else None
+        ended = None if ranges is None else ranges.range_start(path[-1])  # a range may end on another thread
+        return "/".join(path), time.perf_counter(), None if ranges is None else (ranges, ended)
+
+    def leave(self, mark: tuple[str, float, Any]) -> None:
+        phase, began, marked = mark
+        seconds = time.perf_counter() - began
+        if marked is not None:
+            marked[0].range_end(marked[1])
+        with self._lock:
+            sums = self._phases.setdefault(phase, [0, 0.0])
+            sums[0] += 1
+            sums[1] += seconds
+            if len(self._spans) < SPANS:
+                thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
+                self._spans.append(Span(phase, began - self._began, seconds, thread))
+
+    def count(self, phase: str, name: str, n: int) -> None:
+        with self._lock:
+            amounts = self._processed.setdefault(phase, {})
+            if name not in amounts:
+                if self._names >= NAMES:
+                    return
+                self._names += 1
+            amounts[name] = amounts.get(name, 0) + n
+
+    def take(self, inner: Observed, phases: tuple[str, ...]) -> None:
+        """What a session inside this one noted is part of both. Its phases have told of themselves there."""
+        for phase, amounts in inner.processed.items():
+            for name, n in amounts.items():
+                self.count("/".join(filter(None, (*phases, phase))), name, n)
+
+    def told(
+        self,
+        memory: Mapping[str, int] | None = None,
+        peak: int | None = None,
+        others: Iterable[Figure] = (),
+    ) -> Observed | None:
+        """Until now; None where there is nothing to tell."""
+        with self._lock:
+            found = Observed(
+                {phase: dict(amounts) for phase, amounts in self._processed.items()},
+                {phase: (int(entries), seconds) for phase, (entries, seconds) in self._phases.items()},
+                tuple(self._spans),
+            )
+        found = replace(found, device_memory=dict(memory or {}), device_peak=peak, others=tuple(others))
+        return found or None
+
+
+class Ranges:
+    """Phases that a backend finds, as NVTX ranges of one thread: one is open at a time, or none."""
+
+    def __init__(self) -> None:
+        self.open: str | None = None
+
+    def now(self, phase: str) -> None:
+        """`phase` begins, in place of the one before. Names with a ? are not known yet: some of them mean nothing."""
+        name = {"?forward": "forward", "?loss": "loss"}.get(phase, None if phase[:1] == "?" else phase)
+        ranges = cuda_ranges()
+        if ranges is None or name == self.open:
+            return
+        if self.open is not None:
+            ranges.range_pop()
+        if name is not None:
+            ranges.range_push(name)
+        self.open = name
+
+
+def most(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The greatest of each name."""
+    found: dict[str, int] = {}
+    for part in parts:
+        for name, n in part.items():
+            found[name] = max(found.get(name, 0), n)
+    return found
+
+
+def cuda_ranges() -> Any:
+    """torch's NVTX module where CUDA is in use; None elsewhere."""
+    torch: Any = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    return cuda.nvtx if cuda is not None and cuda.is_initialized() else None

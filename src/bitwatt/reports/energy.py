@@ -1,0 +1,319 @@
+"""What a run cost here, for every format: joules by device and phase, idle, carbon, money, and how each is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from bitwatt import grid
+from bitwatt.config import Settings
+from bitwatt.hardware import catalogue
+from bitwatt.hardware.probe import measured
+from bitwatt.impact.carbon import Carbon, carbon
+from bitwatt.impact.energy import Ratio, Used, ratio, ratio_by_phase, used
+from bitwatt.impact.money import Cost, cost
+from bitwatt.impact.utilisation import Utilisation, utilisation
+from bitwatt.impact.work import executed
+from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered
+from bitwatt.reports.power import sparkline
+from bitwatt.reports.trouble import troubles
+from bitwatt.units import format_bytes, format_count, format_duration, format_percent
+
+if TYPE_CHECKING:
+    from bitwatt.reports.model import View
+
+#: Devices that have a line of their own.
+_LISTED = 4
+#: A wait is told of from this share of the run.
+_WAIT = 0.02
+#: Remarks that are shown.
+_NOTES = 4
+#: Families of ops whose float32 products run on TF32 tensor cores where the program has switched them on.
+_TF32 = ("matmul", "conv", "attention", "rnn")
+
+
+class EnergyView:
+    """A metered run, joined with what was counted and what the user has set."""
+
+    def __init__(self, view: View, metered: Metered, settings: Settings) -> None:
+        self._view, self.metered, self.settings = view, metered, settings
+
+    @property
+    def modelled(self) -> bool:
+        """Whether modelled energy may stand in sums and ratios, marked."""
+        return self.settings.show_modelled
+
+    @cached_property
+    def used(self) -> Used:
+        return used(self.metered, modelled=self.modelled)
+
+    @cached_property
+    def ratio(self) -> Ratio:
+        priced = self._view.priced
+        return ratio(self.metered, priced["flops"], priced["bops"], modelled=self.modelled)
+
+    @cached_property
+    def phases(self) -> dict[str, Ratio]:
+        priced = self._view.priced
+        return ratio_by_phase(self.metered, priced["flops"], priced["bops"], modelled=self.modelled)
+
+    def phase(self, name: str) -> Ratio | None:
+        """Of a phase by the name that reports give it."""
+        found = self.phases.get(name) or (self.phases.get("") if name == "other" else None)
+        return self.ratio if name == "total" else found
+
+    @cached_property
+    def carbon(self) -> Carbon:
+        began = _moment(self._view.run.started)
+        known = grid.ask(self.settings, began, began + timedelta(seconds=self.metered.seconds))
+        return carbon(self.metered, self.settings, known, began, devices=max(len(self._accelerators), 1))
+
+    @cached_property
+    def cost(self) -> Cost:
+        return cost(self.metered, self.settings)
+
+    @property
+    def _accelerators(self) -> list[Energy]:
+        return [part for part in self.metered.energy if part.device.kind == "gpu"]
+
+    @cached_property
+    def utilisation(self) -> Utilisation | None:
+        """Of the GPUs the run used, if they are all of one kind; else of the processor. None without any work."""
+        if not self._view.entries:
+            return None
+        tf32 = _TF32 if self.settings.float32 == "tf32" else ()
+        names = {part.device.name for part in self._accelerators}
+        name = names.pop() if len(names) == 1 else "" if names else self._view.run.machine.facts.get("cpu", "")
+        if not name:
+            return None
+        count = len(self._accelerators) or 1
+        here = measured(name) if self.settings.measured_peaks else None
+        chip = catalogue.find(name, self.settings, here)
+        return utilisation(
+            executed(self._view.entries, tf32=tf32), chip, self.metered.seconds, devices=count, name=name
+        )
+
+    @cached_property
+    def remainder_j(self) -> float | None:
+        known = [joules for device, joules in self.metered.remainder_j.items() if device in self.used.devices]
+        return sum(known) if known and self.metered.phases else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks of the meter: the first few, since sensors may have many."""
+        return self.metered.notes[:_NOTES]
+
+    @property
+    def headline(self) -> str:
+        """How much energy, how known, and what it is for the work done."""
+        metered = self.metered
+        if self.used.energy_j is None:
+            seconds = metered.usage.get("cpu_seconds")
+            spent = "" if seconds is None else f"; {format_duration(_short(seconds))} of CPU time"
+            return f"unknown: {self._why_unknown()}{spent}"
+        told = [f"{joules(self.used.energy_j)} {self.used.how}"]
+        if metered.seconds:
+            told.append(f"{watts(self.used.energy_j / metered.seconds)} mean")
+        for amount, unit in ((self.ratio.j_per_tflop, "J/TFLOP"), (self.ratio.j_per_tbop, "J/TBOP")):
+            if amount is not None:
+                told.append(f"{self._mark}{_number(amount)} {unit}")
+        return " · ".join(told)
+
+    @property
+    def _mark(self) -> str:
+        return "modelled " if self.used.how == MODELLED else ""
+
+    def _why_unknown(self) -> str:
+        modelled = [part for part in self.metered.energy if part.how == MODELLED and part.energy_j is not None]
+        if modelled:
+            amount = sum(part.energy_j or 0.0 for part in modelled)
+            return f"nothing was measured; modelled, {joules(amount)} (in sums with --show-modelled)"
+        lost = [f"{part.device.id}: {part.note}" for part in self.metered.energy if part.note]
+        return lost[0] if lost else "no counter can be read here (bitwatt doctor says why)"
+
+    def devices(self) -> list[tuple[str, str]]:
+        """(device, what is known of it)."""
+        parts = sorted(self.metered.energy, key=lambda part: -(part.energy_j or 0.0))
+        shown = [(_called(part), _told(part)) for part in parts[:_LISTED]]
+        return [*shown, (f"… {len(parts) - _LISTED} more", "")] if len(parts) > _LISTED else shown
+
+    def facts(self) -> list[tuple[str, str]]:
+        """(what, in words): everything beside the devices, calm enough for a terminal."""
+        found: list[tuple[str, str]] = []
+        if picture := self._picture():
+            found.append(("power", picture))
+        if self.used.energy_j is not None:
+            how = "~ by time" if any(p.how == APPORTIONED for p in self.metered.phases.values()) else ""
+            if self.remainder_j:
+                found.append(("in no phase", " · ".join(filter(None, (joules(self.remainder_j), how)))))
+            found.append(("carbon, cost", f"{self._carbon()} · {self._cost()}"))
+        if self.utilisation is not None and (self.utilisation.mfu is not None or self._accelerators):
+            found.append(("MFU", str(self.utilisation)))
+        if use := self._use():
+            found.append(("used", use))
+        if waits := self._waits():
+            found.append(("waited", waits))
+        if told := self.settings.told():
+            found.append(("settings", ", ".join(f"{name} {value}" for name, value in told.items())))
+        for trouble in troubles(self.metered)[:2]:
+            found.append(("beware", trouble))
+        share = self.metered.overhead_s / self.metered.seconds if self.metered.seconds else 0.0
+        found.append(
+            (
+                "meter",
+                f"{format_duration(_short(self.metered.overhead_s))} of CPU time, {format_percent(share)} of a core",
+            )
+        )
+        return found
+
+    def _picture(self) -> str:
+        """Of the device that drew most."""
+        parts = [part for part in self.metered.energy if part.device.id in self.metered.series]
+        if not parts:
+            return ""
+        most = max(parts, key=lambda part: part.energy_j or 0.0)
+        drawn = sparkline(self.metered.series[most.device.id])
+        return f"{drawn} {_called(most)}, 0 to {watts(most.peak_w)}" if drawn and most.peak_w else ""
+
+    def _carbon(self) -> str:
+        found = self.carbon
+        if found.total_g is None:
+            unset = not found.intensities and not self.settings.grid_provider and not self.settings.country
+            return "CO2e: location unknown" if unset else f"CO2e unknown: {found.because}"
+        pue = f"PUE {found.pue:g}" if found.pue else "PUE not applied"
+        first = found.intensities[0]
+        return f"{grams(found.total_g)} CO2e ({first if len(found.intensities) == 1 else first.provider}, {pue})"
+
+    def _cost(self) -> str:
+        if self.cost.total is None:
+            return "no price set"
+        return f"{self.cost.total:.4g} {self.cost.currency}".rstrip()
+
+    def _use(self) -> str:
+        use = self.metered.usage
+        told = []
+        if "cpu_seconds" in use and self.used.energy_j is not None:
+            told.append(f"{format_duration(_short(use['cpu_seconds']))} CPU")
+        memory = use.get("memory_bytes_peak", use.get("memory_bytes"))
+        if memory:
+            told.append(f"{format_bytes(int(memory))} memory")
+        for kind, quantity in (("read", "disk_read_bytes"), ("written", "disk_written_bytes")):
+            if use.get(quantity, 0) >= 1e6:
+                told.append(f"{format_bytes(int(use[quantity]))} {kind}")
+        if use.get("idle_seconds") is not None and self.metered.seconds:
+            told.append(f"idle {format_percent(min(use['idle_seconds'] / self.metered.seconds, 1.0))} of the time")
+        return ", ".join(told)
+
+    def _waits(self) -> str:
+        """For data and for other ranks, as far as phases and messages tell; and for the first work of a device."""
+        told = []
+        data = {name: one for name, one in self.metered.phases.items() if name.rpartition("/")[2] == "preprocess"}
+        seconds = math.fsum(one.seconds for one in data.values())
+        if seconds > _WAIT * self.metered.seconds:
+            spent = math.fsum(
+                j for one in data.values() for name, j in one.energy_j.items() if name in self.used.devices
+            )
+            told.append(f"for data {format_duration(_short(seconds))}, ~{joules(spent)}")
+        rank = self._view.run.rank
+        if rank is not None and (seconds := math.fsum(rank.comm_seconds.values())) > _WAIT * self.metered.seconds:
+            told.append(f"for other ranks {format_duration(_short(seconds))}")
+        first = self.metered.usage.get("first_busy_seconds", 0.0)
+        if first > max(2.0, _WAIT * self.metered.seconds):
+            told.append(f"{format_duration(_short(first))} until a GPU had work")
+        return ", ".join(told)
+
+    def document(self) -> dict[str, Any]:
+        """For programs: all of it, null where it is not known."""
+        metered = asdict(self.metered)
+        found = self.utilisation
+        return {
+            **metered,
+            "measured_j": self.metered.measured_j,
+            "energy_j": self.used.energy_j,
+            "how": self.used.how or None,
+            "without": dict(self.used.without or {}),
+            "j_per_tflop": self.ratio.j_per_tflop,
+            "j_per_tbop": self.ratio.j_per_tbop,
+            "by_phase": {name: _ratio_json(one) for name, one in self.phases.items()},
+            "carbon": {
+                "total_g": self.carbon.total_g,
+                "operational_g": self.carbon.operational_g,
+                "embodied_g": self.carbon.embodied_g,
+                "pue": self.carbon.pue,
+                "intensities": [one.to_dict() for one in self.carbon.intensities],
+                "because": self.carbon.because or None,
+            },
+            "cost": {**asdict(self.cost), "total": self.cost.total},
+            "mfu": None if found is None else {
+                "mfu": found.mfu, "ideal_s": found.ideal_s, "device": found.device, "devices": found.devices,
+                "of": str(found),
+            },
+            "troubles": troubles(self.metered),
+        }  # fmt: skip
+
+
+def _ratio_json(one: Ratio) -> dict[str, Any]:
+    return {
+        "energy_j": one.energy_j,
+        "how": one.how or None,
+        "j_per_tflop": one.j_per_tflop,
+        "j_per_tbop": one.j_per_tbop,
+    }
+
+
+def _called(part: Energy) -> str:
+    name = part.device.name or part.device.id
+    return name if len(name) <= 40 else part.device.id
+
+
+def _told(part: Energy) -> str:
+    if part.energy_j is None:
+        return f"unknown: {part.note or 'not read'}"
+    told = [joules(part.energy_j)]
+    if part.mean_w is not None:
+        told.append(f"{watts(part.mean_w)} mean" + (f", {watts(part.peak_w)} peak" if part.peak_w is not None else ""))
+    told.append(f"{part.how} ({part.source})")
+    if part.idle_seconds is not None and part.seconds:
+        baseline = f", {joules(part.idle_j)} at {watts(part.idle_w)}" if part.idle_j is not None and part.idle_w else ""
+        told.append(f"idle {format_percent(min(part.idle_seconds / part.seconds, 1.0))}{baseline}")
+    if part.note:
+        told.append(part.note)
+    return " · ".join(told)
+
+
+def joules(amount: float | None) -> str:
+    return "—" if amount is None else format_count(_short(amount), "J")
+
+
+def watts(amount: float | None) -> str:
+    return "—" if amount is None else format_count(_short(amount), "W")
+
+
+def grams(amount: float) -> str:
+    return format_count(_short(amount), "g")
+
+
+def _number(amount: float) -> str:
+    return format_count(_short(amount))
+
+
+def _short(amount: float) -> float:
+    """Three digits: more would be read as if they were known."""
+    return float(f"{amount:.3g}")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.now(UTC)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def names(metered: Metered) -> Mapping[str, str]:
+    """Device -> what to call it."""
+    return {part.device.id: _called(part) for part in metered.energy}

@@ -1,0 +1,84 @@
+"""How much was processed a second and what each cost, by the user's phases; and memory of the device."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from bitwatt.observed import Observed
+from bitwatt.reports.blocks import Block
+from bitwatt.reports.energy import joules
+from bitwatt.units import format_bytes, format_count, format_duration
+
+if TYPE_CHECKING:
+    from bitwatt.reports.model import View
+
+#: Phases that have a line.
+_LISTED = 5
+
+
+def block(view: View) -> Block | None:
+    observed = view.run.observed
+    if observed is None or not (observed.processed or observed.device_memory or observed.device_peak):
+        return None
+    facts = [(f"in {phase}", _rates(amounts, seconds)) for phase, amounts, seconds in _phases(observed)[:_LISTED]]
+    facts += _each(view, observed)
+    if observed.device_memory or observed.device_peak:
+        facts.append(("device memory", _memory(observed)))
+    whole = {name: observed.total(name) for name in observed.names}
+    headline = _rates(whole, view.run.seconds) if whole else "samples and tokens: not counted"
+    if whole:
+        headline += f" over {format_duration(_short(view.run.seconds))}"
+    return Block("throughput", "Throughput", headline, tuple(facts), _document(view, observed))
+
+
+def _phases(observed: Observed) -> list[tuple[str, dict[str, int], float]]:
+    """Those of the user's phases in which something was processed, and which ended: what, and in how long."""
+    found = [(name, observed.inside(name), seconds) for name, (_, seconds) in observed.phases.items()]
+    return sorted((one for one in found if one[1] and one[2] > 0), key=lambda one: -one[2])
+
+
+def _rates(amounts: dict[str, int], seconds: float) -> str:
+    told = []
+    for name, n in amounts.items():
+        rate = f" ({format_count(_short(n / seconds))}/s)" if seconds > 0 else ""
+        told.append(f"{n:,} {name}{rate}")
+    return ", ".join(told)
+
+
+def _each(view: View, observed: Observed) -> list[tuple[str, str]]:
+    """Over the whole run: phases that processed nothing are paid for too."""
+    energy = view.energy.used.energy_j if view.energy is not None else None
+    told = []
+    for name in observed.names:
+        if n := observed.total(name):
+            cost = [joules(1000 * energy / n)] if energy is not None else []
+            cost += [format_count(_short(1000 * view.priced["flops"].total / n), "FLOP")] if view.entries else []
+            told += [(f"per 1,000 {name}", " · ".join(cost))] if cost else []
+    return told
+
+
+def _memory(observed: Observed) -> str:
+    told = [] if observed.device_peak is None else [f"{format_bytes(observed.device_peak)} at most"]
+    ordered = sorted(observed.device_memory.items(), key=lambda item: -item[1])[:_LISTED]
+    told += [f"{phase or 'other'} ≥ {format_bytes(n)}" for phase, n in ordered if n]
+    return ", ".join(told)
+
+
+def _document(view: View, observed: Observed) -> dict[str, Any]:
+    seconds = view.run.seconds
+    return {
+        "processed": {
+            name: {"count": observed.total(name), "per_second": observed.total(name) / seconds if seconds > 0 else None}
+            for name in observed.names
+        },
+        "by_phase": {
+            phase: {name: {"count": n, "per_second": n / spent} for name, n in amounts.items()}
+            for phase, amounts, spent in _phases(observed)
+        },
+        "device_memory_bytes": dict(observed.device_memory),
+        "device_peak_bytes": observed.device_peak,
+    }
+
+
+def _short(amount: float) -> float:
+    return float(f"{amount:.3g}")

@@ -1,0 +1,53 @@
+"""Counters that are dear to read are read at the ends of a window and now and then; levels every second."""
+
+from __future__ import annotations
+
+from bitwatt.metering import Meter
+from bitwatt.readings import Device, Reading
+
+
+class Dear:
+    """Its counter moves 100 J a second. `read` is dear, `look` is not."""
+
+    name = "dear"
+
+    def __init__(self, clock: list[float]) -> None:
+        self.clock, self.reads, self.looks = clock, 0, 0
+
+    def why_absent(self) -> str | None:
+        return None
+
+    def open(self) -> list[Device]:
+        return [Device("gpu:1", "gpu", ceiling_w=1000.0, resolution_s=0.1)]
+
+    def read(self) -> list[Reading]:
+        self.reads += 1
+        return [Reading("gpu:1", "energy_j", 100 * self.clock[0]), Reading("gpu:1", "power_w", 100.0)]
+
+    def look(self) -> list[Reading]:
+        self.looks += 1
+        return [Reading("gpu:1", "power_w", 100.0)]
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def test_energy_is_the_counters_and_the_series_is_the_levels() -> None:
+    clock = [0.0]
+    sensor = Dear(clock)
+    meter = Meter([sensor], clock=lambda: clock[0], thread=False)
+    window = meter.window(all_devices=True)
+    opened = sensor.reads
+    for _ in range(30):
+        clock[0] += 1.0
+        meter.tick()
+    clock[0] += 0.5
+    window.end()
+    found = window.metered({})
+    (gpu,) = [part for part in found.energy if part.device.id == "gpu:1"]
+    assert gpu.energy_j == 100 * 30.5
+    assert (gpu.how, gpu.note) == ("measured", "")
+    assert gpu.seconds == 30.5
+    assert sensor.reads - opened <= 4  # every ten seconds, and at the end
+    assert sensor.looks >= 26
+    assert len(found.series["gpu:1"]) >= 10

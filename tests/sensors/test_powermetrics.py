@@ -1,0 +1,123 @@
+"""Apple silicon, on samples in the shape of `powermetrics --format plist`, printed by a program of ours."""
+
+from __future__ import annotations
+
+import os
+import plistlib
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bitwatt.readings import Reading
+from bitwatt.sensors.apple import Apple
+from bitwatt.testing import FakeClock, check_sensor
+
+PRINTER = (
+    "import pathlib, sys, time\nsys.stdout.buffer.write(pathlib.Path(sys.argv[1]).read_bytes())\nsys.stdout.flush()\n"
+)
+
+
+def sample(milliwatts: dict[str, float], seconds: float = 1.0) -> bytes:
+    told: dict[str, Any] = {f"{part}_power": value for part, value in milliwatts.items()}
+    return plistlib.dumps({"elapsed_ns": round(seconds * 1e9), "processor": told}) + b"\0"
+
+
+def printing(tmp_path: Path, *samples: bytes, ends: bool = False) -> list[str]:
+    """A program that prints these, and goes on or ends."""
+    (tmp_path / "samples").write_bytes(b"".join(samples))
+    after = "" if ends else "time.sleep(60)"
+    return [sys.executable, "-c", PRINTER + after, str(tmp_path / "samples")]
+
+
+def told(sensor: Apple, *, until: str | None = None) -> dict[tuple[str, str], Reading]:
+    """What it reads, once the program has spoken."""
+    for _ in range(200):
+        readings = {(reading.device, reading.quantity): reading for reading in sensor.read()}
+        reading = readings["cpu:0", "energy_j"]
+        if (until is None and reading.value is not None) or (until is not None and until in reading.note):
+            break
+        time.sleep(0.05)
+    return readings
+
+
+def test_samples_are_added_up_by_part(tmp_path: Path) -> None:
+    milliwatts = {"cpu": 5000.0, "gpu": 10_000.0, "ane": 0.0}
+    sensor = Apple(printing(tmp_path, sample(milliwatts, 1.0), sample(milliwatts, 2.0)))
+    assert [device.id for device in sensor.open()] == ["cpu:0", "gpu:apple", "npu:0"]
+    readings = told(sensor)
+    sensor.close()
+    assert readings["cpu:0", "energy_j"].value == pytest.approx(15.0)  # 5 W x 3 s
+    assert readings["gpu:apple", "energy_j"].value == pytest.approx(30.0)
+    assert readings["npu:0", "energy_j"].value == 0.0  # switched off, which Apple's is
+    assert readings["gpu:apple", "power_w"].value == pytest.approx(10.0)
+
+
+def test_before_the_first_sample_there_is_no_energy_yet(tmp_path: Path) -> None:
+    sensor = Apple(printing(tmp_path))
+    sensor.open()
+    first = sensor.read()
+    sensor.close()
+    assert {reading.value for reading in first} == {None}
+    assert all("yet" in reading.note for reading in first)
+
+
+def test_a_cut_sample_and_absurd_watts_are_not_counted(tmp_path: Path) -> None:
+    good = sample({"cpu": 5000.0, "gpu": 0.0, "ane": 0.0})
+    sensor = Apple(printing(tmp_path, good, good[: len(good) // 2] + b"\0", sample({"cpu": 1e9}), sample({"cpu": -5})))
+    sensor.open()
+    readings = told(sensor)
+    sensor.close()
+    assert readings["cpu:0", "energy_j"].value == pytest.approx(5.0)
+
+
+def test_a_program_that_ends_is_none(tmp_path: Path) -> None:
+    sensor = Apple(printing(tmp_path, sample({"cpu": 5000.0}), ends=True))
+    sensor.open()
+    readings = told(sensor, until="ended")
+    sensor.close()
+    assert readings["cpu:0", "energy_j"].value is None
+
+
+def test_silence_is_none(tmp_path: Path) -> None:
+    clock = FakeClock()
+    sensor = Apple(printing(tmp_path, sample({"cpu": 5000.0})), clock)
+    sensor.open()
+    assert told(sensor)["cpu:0", "energy_j"].value == 5.0
+    clock.advance(60)
+    reading = sensor.read()[0]
+    sensor.close()
+    assert reading.value is None
+    assert "nothing for 60 s" in reading.note
+
+
+def test_closing_ends_the_program(tmp_path: Path) -> None:
+    sensor = Apple(printing(tmp_path))
+    sensor.open()
+    process = sensor._stream._process  # type: ignore[union-attr]
+    sensor.close()
+    assert process.poll() is not None
+
+
+def test_a_forked_child_takes_nothing_from_its_parent(tmp_path: Path) -> None:
+    sensor = Apple(printing(tmp_path, sample({"cpu": 5000.0})))
+    sensor.open()
+    child = os.fork()
+    if child == 0:
+        said = {reading.note for reading in sensor.read()}
+        sensor.close()
+        os._exit(0 if all("forked" in note for note in said) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert told(sensor)["cpu:0", "energy_j"].value == 5.0
+    sensor.close()
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="a Mac has it")
+def test_elsewhere_it_is_said() -> None:
+    assert "macOS" in (Apple().why_absent() or "")
+
+
+def test_the_contract_holds(tmp_path: Path) -> None:
+    check_sensor(Apple(printing(tmp_path, sample({"cpu": 5000.0, "gpu": 1.0, "ane": 0.0}))))
