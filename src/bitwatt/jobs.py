@@ -68,17 +68,20 @@ def whole(job: Joined) -> Run:
     it was done."""
     runs = [files.load(part.kept.path) for part in job.parts if isinstance(part.kept, files.Header)]
     ledger, layers, seconds = Ledger(), dict[str, Layer](), dict[str, float]()
+    on_device = dict[str, float]()
     for run in runs:
         for row in run.ledger:
             ledger.add(row.phase, row.scope, row.op, row.calls)
         layers |= run.layers
         for phase, span in run.phase_seconds.items():
             seconds[phase] = seconds.get(phase, 0.0) + span / len(runs)
+        for phase, span in run.device_seconds.items():
+            on_device[phase] = on_device.get(phase, 0.0) + span
     notes = [f"{len(runs)} of {job.world} ranks joined: {job.pattern or 'no parallelism recognised'}"]
     notes += [f"rank {part.number} was lost after {part.kept.seconds:.0f} s" for part in job.lost]
     notes += dict.fromkeys(note for run in runs for note in run.notes)
     ended = next((run.status for run in runs if run.status != "ok"), "ok")
     return replace(
         runs[0], id=job.job, seconds=job.seconds, ledger=ledger, layers=layers, phase_seconds=seconds, status=ended,
-        notes=tuple(notes), rank=None,
+        device_seconds=on_device, notes=tuple(notes), rank=None,
     )  # fmt: skip

@@ -30,12 +30,14 @@ NECESSARY, MASKED, RECOMPUTED, QUANTISATION = "", "masked", "recomputed", "quant
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """The shape and container of one tensor argument; `nnz` for sparse layouts, `parts` for nested (ragged) ones."""
+    """The shape and container of one tensor argument; `nnz` for sparse layouts, `parts` for nested (ragged) ones;
+    `columnwise` where columns lie together in memory, as numpy leaves those that were picked from a matrix."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     nnz: int | None = None
     parts: tuple[tuple[int, ...], ...] | None = None
+    columnwise: bool = False
 
     @property
     def numel(self) -> int:
@@ -351,6 +353,7 @@ class Run:
     status: str = "ok"  # ok, failed: <exception>, interrupted, under way
     notes: tuple[str, ...] = ()
     rank: Rank | None = None  # where the run is one process of a job of several
+    device_seconds: Mapping[str, float] = field(default_factory=dict)  # by phase, as a GPU's own clock tells
     replay: Replay | None = None  # where steps that were known may have been credited instead of counted
 
     @property

@@ -112,6 +112,7 @@ class Session:
     def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, status: str) -> Run:
         ledger = sum(self._token.inner, Ledger())
         spans, layers, contents = dict[str, float](), dict[str, Layer](), dict[Op, int]()
+        on_device = dict[str, float]()
         rank = from_environment()
         for harvest in harvests:
             rank = harvest.rank or rank
@@ -121,6 +122,7 @@ class Session:
             layers |= harvest.layers
             for phase, span in harvest.seconds.items():
                 spans[phase] = spans.get(phase, 0.0) + span
+            on_device |= harvest.device_seconds
         notes += self._remarks
         if not harvests and not notes:
             notes.append(f"nothing was watched: the program imported none of {', '.join(backends.FRAMEWORKS)}")
@@ -140,6 +142,7 @@ class Session:
             command=self.command,
             status=status,
             notes=tuple(notes),
+            device_seconds=on_device,
             replay=joined(harvests, layers),
             rank=None if rank is None else self._one_of(recognised(rank, ledger, layers), contents),
         )

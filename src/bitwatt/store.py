@@ -241,6 +241,7 @@ def _body(run: Run) -> Json:
         "rows": rows,
         "folded": folded,
         "phase_seconds": dict(run.phase_seconds),
+        "device_seconds": dict(run.device_seconds),
         "layers": {scope: _layer_json(layer) for scope, layer in run.layers.items()},
         "contents": [[ops[op], number] for op, number in run.rank.contents.items() if op in ops] if run.rank else [],
     }
@@ -264,6 +265,7 @@ def _run(header: Json, body: Json) -> Run:
         ledger=Ledger(rows),
         machine=Machine(header["machine"]),
         phase_seconds=body["phase_seconds"],
+        device_seconds=body.get("device_seconds", {}),
         layers={scope: _layer(layer) for scope, layer in body["layers"].items()},
         command=header["command"],
         status=header["status"],
@@ -316,6 +318,8 @@ def _encode(value: Any) -> Any:
             spec["nnz"] = value.nnz
         if value.parts is not None:
             spec["parts"] = value.parts
+        if value.columnwise:
+            spec["columnwise"] = True
         return spec
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
@@ -332,7 +336,8 @@ def _decode(value: Any) -> Any:
             return float(value["float"])
         parts = value.get("parts")
         ragged = None if parts is None else _tuples(parts)
-        return TensorSpec(tuple(value["shape"]), value["dtype"], value.get("nnz"), ragged)
+        columnwise = value.get("columnwise", False)
+        return TensorSpec(tuple(value["shape"]), value["dtype"], value.get("nnz"), ragged, columnwise)
     return value
 
 

@@ -26,6 +26,7 @@ class Harvest:
     deviations: tuple[tuple[Ledger, Ledger], ...] = ()
     #: Of stretches that vary: how often each was credited, and samples of what it does.
     samples: tuple[tuple[int, tuple[Ledger, ...]], ...] = ()
+    device_seconds: Mapping[str, float] = field(default_factory=dict)  # by phase, as a GPU's own clock tells
 
 
 class Folder(Protocol):

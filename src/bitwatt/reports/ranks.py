@@ -9,6 +9,7 @@ from typing import Any
 
 from bitwatt.errors import UnknownNameError
 from bitwatt.ranks.join import Joined, Part, Work
+from bitwatt.ranks.shares import LEARNING_SHAPES
 from bitwatt.ranks.stragglers import Waiting, waiting
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
@@ -33,11 +34,13 @@ def sentences(job: Joined, found: Waiting | None) -> list[str]:
     for part in job.parts:
         if part.kept.status not in ("ok", "under way"):
             told.append(f"rank {part.number} {' '.join(part.kept.status.split())[:120]}")
+    if shapes := sum(work.total[0] for phase, work in job.phases.items() if LEARNING_SHAPES in phase.split("/")):
+        told.append(f"stages of the pipeline ran once to learn their shapes: {format_count(shapes)} FLOPs")
     if found is None:
         return told
     told += [str(delay) for delay in found.delays]
     if not found.delays:
-        told.append("no rank held up the others")
+        told.append("no rank stands out")
     return told
 
 

@@ -117,6 +117,7 @@ def _run(run: Run, rewritings: Mapping[str, Rewriting], changed: Mapping[str, st
         name=f"{run.name} what if",
         seconds=0.0,
         phase_seconds={},
+        device_seconds={},
         ledger=changed_ledger(run, rewritings),
         layers={scope: rewritings[scope].layer if scope in rewritings else run.layers[scope] for scope in run.layers},
         notes=(*run.notes, f"not measured: run {run.id} with {formats} in {len(changed)} layers, by what_if"),
