@@ -109,14 +109,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--workloads", default="mlp,resnet,transformer,gpt2")
-    parser.add_argument("--tools", default="", help="only those whose names begin so, separated by commas")
+    parser.add_argument("--tools", default="", help="only these: their names as printed, separated by semicolons")
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.5, help="length of a block")
     parser.add_argument("--cold", type=int, default=0)
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    wanted = tuple(options.tools.split(",")) if options.tools else ("",)
+    wanted = options.tools.split(";") if options.tools else list(tools())
     results: dict[str, Any] = {}
     for name in options.workloads.split(","):
         torch.manual_seed(0)
@@ -126,7 +126,7 @@ def main() -> None:
         print(f"{name}: {1e3 * seconds:.2f} ms a step, blocks of {steps}, totals equal: {agree(step, 40)}", flush=True)
         results[name] = {"seconds": seconds}
         for tool, make in tools().items():
-            if tool.startswith(wanted):
+            if tool in wanted:
                 fast = tool.startswith(("off", "bitwatt")) and "every" not in tool
                 pairs = options.pairs if fast else max(5, options.pairs // 3)
                 learn = LEARN if fast else 2

@@ -1,19 +1,22 @@
 """What watching adds to calls of estimators: microseconds for each, and the share of the fit's own time.
 
-    python benchmarks/overhead_estimators.py [--rounds 15] [--only kmeans,lightgbm] [--block 0.1] [--json FILE]
+    python benchmarks/overhead_estimators.py [--rounds 15] [--seconds 30] [--only kmeans,grids] [--block 0.1] [--json F]
 
 Each round times three blocks of the same calls in random order: plain, plain again (the A/A control), watched. Time is
 the process's own (`time.process_time`), with one thread, so that neighbours on the machine count for less. Opening and
 closing a session costs the same milliseconds whatever happens inside; a plain block pays them too, for a session
 opened and closed before its calls. What is left between the blocks is all that watching adds: at each call, inside
 it, and when the session closes. Printed is the median over the rounds of the share that a block takes longer than
-the plain one of its round. Read it beside its control: a difference no larger than that is noise.
+the plain one of its round, and the 95 % interval of that median. Read it beside its control: a difference no larger
+than that is noise. Rounds that would take longer than `--seconds` in all are fewer, but five.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+import math
 import random
 import statistics
 import time
@@ -38,7 +41,7 @@ from sklearn import (
     svm,
     tree,
 )  # fmt: skip
-from sklearn.datasets import make_blobs, make_classification, make_regression
+from sklearn.datasets import load_breast_cancer, load_digits, make_blobs, make_classification, make_regression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
@@ -48,7 +51,7 @@ import bitwatt
 Call = Callable[[], Any]
 
 #: What issue 4 asks for: microseconds for each call of a method, shares of a fit and of a search.
-BARS = {"calls": 20.0, "fits": 0.02, "searches": 0.01}
+BARS = {"calls": 20.0, "fits": 0.02, "searches": 0.01, "grids": 0.01}
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class Result:
     control: float
     methods: float
     probes: float
+    low: float = 0.0  # seconds that watching adds, by the interval
+    high: float = 0.0
 
     @property
     def share(self) -> float:
@@ -174,6 +179,7 @@ def boosters(X: Any, y: Any) -> dict[str, Call]:
 
 
 def searches() -> dict[str, Call]:
+    """Short ones, where watching is felt most."""
     X, y = classes()
     pipe = make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression())
     forest = ensemble.RandomForestClassifier(10, random_state=0)
@@ -187,7 +193,43 @@ def searches() -> dict[str, Call]:
     }
 
 
-GROUPS: dict[str, Callable[[], dict[str, Call]]] = {"calls": hot_calls, "fits": fits, "searches": searches}
+def grids() -> dict[str, Call]:
+    """As people run them: estimators as they come, on data of the size of scikit-learn's own sets, and larger."""
+    import lightgbm
+    import xgboost
+
+    sets = {"cancer": load_breast_cancer(return_X_y=True), "digits": load_digits(return_X_y=True)}
+    scaled = {name: (preprocessing.scale(X), y) for name, (X, y) in sets.items()}
+    larger = {"10,000 rows": classes(10_000, 30)}
+    pipe = make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression(max_iter=1000))
+    seed: dict[str, Any] = {"random_state": 0}
+    depths, strengths = {"max_depth": [3, None]}, {"C": [0.1, 1.0, 10.0]}
+    asked: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
+        ("LogisticRegression", linear_model.LogisticRegression(max_iter=1000), strengths, scaled),
+        ("scaler + LogisticRegression", pipe, {"logisticregression__C": [0.1, 1.0, 10.0]}, sets | larger),
+        ("SVC", svm.SVC(), strengths, scaled),
+        ("KNeighbors", neighbors.KNeighborsClassifier(), {"n_neighbors": [3, 5, 9]}, scaled | larger),
+        ("RandomForest(100)", ensemble.RandomForestClassifier(100, **seed), depths, sets),
+        ("HistGradientBoosting", ensemble.HistGradientBoostingClassifier(**seed), {"learning_rate": [0.05, 0.1]},
+         {"cancer": sets["cancer"]} | larger),
+        ("XGBClassifier", xgboost.XGBClassifier(n_jobs=1), {"max_depth": [3, 6]}, {"cancer": sets["cancer"]} | larger),
+        ("LGBMClassifier", lightgbm.LGBMClassifier(n_jobs=1, verbose=-1), {"num_leaves": [15, 31]},
+         {"cancer": sets["cancer"]} | larger),
+    ]  # fmt: skip
+    return {
+        f"{name}, {size}": functools.partial(_searched, estimator, grid, X, y)
+        for name, estimator, grid, data in asked
+        for size, (X, y) in data.items()
+    }
+
+
+def _searched(estimator: Any, grid: dict[str, Any], X: Any, y: Any) -> Any:
+    return GridSearchCV(estimator, grid, cv=5).fit(X, y)
+
+
+GROUPS: dict[str, Callable[[], dict[str, Call]]] = {
+    "calls": hot_calls, "fits": fits, "searches": searches, "grids": grids,
+}  # fmt: skip
 
 
 def session() -> Any:
@@ -214,21 +256,27 @@ def watched(call: Call, times: int) -> float:
 BLOCKS = {"plain": plain, "control": plain, "watched": watched}
 
 
-def measured(group: str, name: str, call: Call, rounds: int, block: float) -> Result:
+def measured(group: str, name: str, call: Call, rounds: int, block: float, seconds: float) -> Result:
     methods, probes = inside(call)  # also warms up
-    times = max(round(block / timed(call)), 1)
+    once = timed(call)
+    times = max(round(block / once), 1)
+    rounds = max(min(rounds, round(seconds / (len(BLOCKS) * times * once))), 5)
     spent: dict[str, list[float]] = {kind: [] for kind in BLOCKS}
     for _ in range(rounds):
         for kind in random.sample(list(BLOCKS), len(BLOCKS)):
             spent[kind].append(BLOCKS[kind](call, times) / times)
     empty = statistics.median(plain(call, 0) for _ in range(9))  # the session that is part of every block
     alone = [seconds - empty / times for seconds in spent["plain"]]
-    added, control = (
-        statistics.median((a - b) / c for a, b, c in zip(spent[kind], spent["plain"], alone, strict=True))
+    shares = {
+        kind: sorted((a - b) / c for a, b, c in zip(spent[kind], spent["plain"], alone, strict=True))
         for kind in ("watched", "control")
-    )
+    }
+    added, control = (statistics.median(found) for found in shares.values())
+    off = max(math.floor((rounds - 1.96 * math.sqrt(rounds)) / 2), 0)  # ranks that the median is between
+    low, high = shares["watched"][off], shares["watched"][-1 - off]
     least = min(alone)
-    return Result(group, name, least, added * least, control * least, methods, probes)
+    return Result(group, name, least, *(share * least for share in (added, control)), methods, probes, low * least,
+                  high * least)  # fmt: skip
 
 
 def timed(call: Call) -> float:
@@ -253,12 +301,11 @@ def inside(call: Call) -> tuple[float, float]:
 
 def line(result: Result) -> str:
     cost = f"{result.by_method:8.1f} µs/method" if result.group == "calls" else f"{100 * result.share:8.2f} %"
-    control = f"{1e6 * result.control / result.methods:6.1f}" if result.group == "calls" else (
-        f"{100 * result.control / result.plain:6.2f}"
-    )  # fmt: skip
+    scale = 1e6 / result.methods if result.group == "calls" else 100 / result.plain
+    low, high, control = (f"{scale * value:.1f}" for value in (result.low, result.high, result.control))
     counted = f"{result.methods:4.0f} methods {result.probes:6.0f} probes"
     return (
-        f"  {result.name:42s} {1000 * result.plain:9.3f} ms {counted} {cost:18s} (control {control})"
+        f"  {result.name:42s} {1000 * result.plain:9.3f} ms {counted} {cost:18s} [{low}, {high}] (control {control})"
         f" {1e6 * result.added:9.0f} µs {'' if result.holds else ' over'}"
     )
 
@@ -266,6 +313,7 @@ def line(result: Result) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=30.0, help="of processor time for a workload")
     parser.add_argument("--block", type=float, default=0.1, help="seconds of a block of calls, at least one call")
     parser.add_argument("--only", default="", help="words, with commas between: workloads whose names hold one of them")
     parser.add_argument("--json")
@@ -278,7 +326,7 @@ def main() -> None:
             print(f"{group}:")
             for name, call in make().items():
                 if any(word in f"{group} {name}".lower() for word in words):
-                    results.append(measured(group, name, call, options.rounds, options.block))
+                    results.append(measured(group, name, call, options.rounds, options.block, options.seconds))
                     print(line(results[-1]), flush=True)
     if options.json:
         with open(options.json, "w") as file:

@@ -1,8 +1,13 @@
-"""How long joining takes: ranks of a recorded run, copied as often as asked, in seconds and microseconds per rank.
+"""What ranks cost: while they run, and when their runs are joined.
 
   python benchmarks/ranks.py [ranks ...]        (default: 16 64 256 1024 4096 10000)
+  python benchmarks/ranks.py hooks
 
-Reading is linear where the time per rank stays the same. A recorded rank trains a small transformer for 900 steps.
+Joining: ranks of a recorded run, copied as often as asked, in seconds and microseconds per rank. Reading is linear
+where the time per rank stays the same. A recorded rank trains a small transformer for 900 steps.
+
+Hooks: microseconds that ours add to one call of a process group, one wait, one backward under DDP. The median over
+blocks of calls with and without, in turn; "nothing" is the same code twice.
 """
 
 from __future__ import annotations
@@ -10,14 +15,18 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
 
 import torch
 from torch import nn
 
 import bitwatt
 from bitwatt import store
+from bitwatt.backends.torch.collectives import Collectives
 from bitwatt.fingerprint import summary
 from bitwatt.ranks.arrivals import Recorder
 from bitwatt.ranks.shares import shares
@@ -59,7 +68,45 @@ def ranks(run: Run, world: int, folder: Path) -> None:
         store.save(one, folder, summary=told, sync=False)
 
 
+def added(without: Callable[[], object], within: Callable[[], object], calls: int = 500, blocks: int = 61) -> float:
+    """Seconds of processor time that a call takes more."""
+    differences = []
+    for _ in range(blocks):
+        spent = []
+        for call in (without, within):
+            began = time.process_time()
+            for _ in range(calls):
+                call()
+            spent.append(time.process_time() - began)
+        differences.append((spent[1] - spent[0]) / calls)
+    return median(differences)
+
+
+def hooks() -> None:
+    ours = Collectives(SimpleNamespace(on=True))
+    ours.recorder.rounds = False  # as once an optimizer has stepped
+    group = SimpleNamespace(group_name="0")
+
+    def call(group: object) -> None:
+        pass
+
+    timed, timed_wait = ours._timed(call), ours._timed_wait(call)
+    plain, hooked, x = nn.Linear(8, 8), nn.Linear(8, 8), torch.randn(2, 8)
+    hooked.bias.register_post_accumulate_grad_hook(ours._time_reducing("0"))
+    twin = nn.Linear(8, 8)
+    for name, without, within in (
+        ("nothing", lambda: plain(x).sum().backward(), lambda: twin(x).sum().backward()),
+        ("a call", lambda: call(group), lambda: timed(group)),
+        ("a wait", lambda: call(group), lambda: timed_wait(group)),
+        ("a backward", lambda: plain(x).sum().backward(), lambda: hooked(x).sum().backward()),
+    ):
+        print(f"{name:>12} {1e6 * added(without, within):>6.2f} us")
+
+
 def main() -> None:
+    if sys.argv[1:] == ["hooks"]:
+        hooks()
+        return
     run = recorded()
     print(f"{'ranks':>8} {'on disk':>10} {'join':>9} {'per rank':>10}  what it says")
     for world in [int(word) for word in sys.argv[1:]] or [16, 64, 256, 1024, 4096, 10_000]:

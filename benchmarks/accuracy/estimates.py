@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from estimators import DATA, METHODS, arguments, counted, make, weights
+from estimators import DATA, METHODS, arguments, called, counted, make, weights
 
 import bitwatt
 
@@ -38,7 +38,7 @@ def pairs(row: dict[str, Any]) -> Iterator[tuple[str, int | None, int]]:
     yield "fit", guessed["fit"], bitwatt.totals(run).total
     for method in methods[1:]:
         told = arguments(estimator, method, X, y)
-        _, run = counted(lambda method=method, told=told: getattr(estimator, method)(*told))
+        _, run = counted(lambda method=method, told=told: called(estimator, method, *told))
         yield method, guessed[method], bitwatt.totals(run).total
 
 

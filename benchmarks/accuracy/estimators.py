@@ -31,8 +31,10 @@ DATA = Path(__file__).parents[2] / "tests" / "data"
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",
     "score_samples", "kneighbors", "radius_neighbors", "kneighbors_graph", "radius_neighbors_graph", "mahalanobis",
-    "score",
+    "score", "predict_joint_log_proba", "apply", "staged_predict", "partial_fit", "fit_predict", "fit_transform",
 )  # fmt: skip
+#: Given the labels too, where there are any.
+LABELLED = ("score", "partial_fit", "fit_predict", "fit_transform")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,10 @@ class Case:
     @property
     def ratio(self) -> float:
         return self.counted / self.measured if self.measured else float(not self.counted) or 9.9
+
+    @property
+    def is_fit(self) -> bool:
+        return self.method.startswith(("fit", "partial_fit"))
 
     @property
     def error(self) -> float:
@@ -97,9 +103,15 @@ def weights(row: dict[str, Any], X: Any) -> Any:
 
 
 def arguments(estimator: Any, method: str, X: Any, y: Any) -> tuple[Any, ...]:
-    if method == "score" and y is not None:
+    if method in LABELLED and y is not None:
         return X, y
     return (estimator.transform(X),) if method == "inverse_transform" else (X,)
+
+
+def called(estimator: Any, method: str, *given: Any) -> Any:
+    """The method's result; of a generator all that it yields."""
+    result = getattr(estimator, method)(*given)
+    return list(result) if method.startswith("staged") else result
 
 
 def counted(call: Any) -> tuple[Any, bitwatt.Run]:
@@ -115,7 +127,7 @@ def cases(row: dict[str, Any]) -> Iterator[Case]:
     fit_args = (X,) if y is None else (X, y)
     more = {"sample_weight": weights(row, X)} if "weights" in row else {}
     calls = {"fit": lambda: estimator.fit(*fit_args, **more)}
-    calls |= {m: (lambda *given, m=m: getattr(estimator, m)(*given)) for m in METHODS if m in row}  # type: ignore[misc]
+    calls |= {m: (lambda *given, m=m: called(estimator, m, *given)) for m in METHODS if m in row}  # type: ignore[misc]
     for method, call in calls.items():
         given = arguments(estimator, method, X, y) if method != "fit" else ()
         _, run = counted(lambda call=call, given=given: call(*given))
@@ -190,7 +202,7 @@ def main() -> None:
         }, indent=0) + "\n")  # fmt: skip
     known = [case for case in found if not case.missing]
     for method in ("fit", "predict / transform"):
-        print(f"{method}: {summary([c for c in known if (c.method == 'fit') == (method == 'fit')])}")
+        print(f"{method}: {summary([c for c in known if c.is_fit == (method == 'fit')])}")
     print(f"calls with ops that have no rule: {len(found) - len(known)}")
     for case in sorted(known, key=lambda case: -case.error)[: options.worst]:
         amounts = f"{case.counted:.3g}/{case.measured:.3g}"

@@ -35,7 +35,10 @@ class Ledger:
             self._add_folded((phase, scope, op.name, bool(op.folded.reason)), op.folded * calls)
             return
         key = (phase, scope, op)
-        self._calls[key] = self._calls.get(key, 0) + calls
+        rows = len(self._calls)
+        known = self._calls.setdefault(key, calls)  # hashing an op takes long: once is enough for a new one
+        if len(self._calls) == rows:
+            self._calls[key] = known + calls
 
     def _add_folded(self, place: tuple[str, str, str, bool], folded: Folded) -> None:
         known = self._folded.get(place)

@@ -77,6 +77,7 @@ def _attempt(tell: Callable[[], str | None]) -> str | None:
     return None
 
 
+@functools.cache
 def _os() -> str:
     with contextlib.suppress(OSError):
         return platform.freedesktop_os_release()["PRETTY_NAME"]
@@ -85,10 +86,12 @@ def _os() -> str:
     return f"{platform.system()} {platform.release()}"
 
 
+@functools.cache
 def _kernel() -> str:
     return f"{platform.system()} {platform.release()} {platform.machine()}"
 
 
+@functools.cache
 def _cpu() -> str | None:
     if sys.platform == "darwin":
         return _output("sysctl", "-n", "machdep.cpu.brand_string")

@@ -36,11 +36,9 @@ class Callback(WorkerGroupCallback):  # type: ignore[misc]
         self.name = name
         self.store = str((files.FOLDER if store is None else Path(store)).absolute())
         self.command = " ".join(sys.argv)
-        self._attempts = 0
 
     def after_worker_group_start(self, worker_group: Any) -> None:
         job = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
-        self._attempts += 1
         self._attempt(worker_group, _open, self.name, self.store, self.command, job, len(worker_group))
 
     def before_worker_group_shutdown(self, worker_group: Any) -> None:

@@ -33,12 +33,14 @@ NECESSARY, MASKED, RECOMPUTED, QUANTISATION = "", "masked", "recomputed", "quant
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """The shape and container of one tensor argument; `nnz` for sparse layouts, `parts` for nested (ragged) ones."""
+    """The shape and container of one tensor argument; `nnz` for sparse layouts, `parts` for nested (ragged) ones;
+    `columnwise` where columns lie together in memory, as numpy leaves those that were picked from a matrix."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
     nnz: int | None = None
     parts: tuple[tuple[int, ...], ...] | None = None
+    columnwise: bool = False
 
     @property
     def numel(self) -> int:

@@ -335,6 +335,8 @@ def _encode(value: Any) -> Any:
             spec["nnz"] = value.nnz
         if value.parts is not None:
             spec["parts"] = value.parts
+        if value.columnwise:
+            spec["columnwise"] = True
         return spec
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": str(value)}
@@ -351,7 +353,8 @@ def _decode(value: Any) -> Any:
             return float(value["float"])
         parts = value.get("parts")
         ragged = None if parts is None else _tuples(parts)
-        return TensorSpec(tuple(value["shape"]), value["dtype"], value.get("nnz"), ragged)
+        columnwise = value.get("columnwise", False)
+        return TensorSpec(tuple(value["shape"]), value["dtype"], value.get("nnz"), ragged, columnwise)
     return value
 
 

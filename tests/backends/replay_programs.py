@@ -361,13 +361,32 @@ class Deep(nn.Module):
         return self.head(x)
 
 
-@unforeseen
+@program
 def a_curriculum_of_depth() -> None:
     model = Deep()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for i in range(90):
         model.depth = 2 + i // 30
         train(model, optimizer)
+
+
+class Hidden(Deep):
+    """Nothing that is seen from outside tells how deep it goes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers[: int(x[0, 0])]:
+            x = layer(x).relu()
+        return self.head(x)
+
+
+@unforeseen
+def a_depth_in_the_data() -> None:
+    model = Hidden()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(90):
+        optimizer.zero_grad()
+        model(torch.full((8, 12), 2.0 + i // 30)).square().mean().backward()
+        optimizer.step()
 
 
 @unforeseen
@@ -443,3 +462,110 @@ def padded_to_a_multiple() -> None:
         optimizer.zero_grad()
         layer(F.pad(x, (0, 0, 0, -len(x) % 32))).sum().backward()
         optimizer.step()
+
+
+@program
+def a_hook_on_a_gradient() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(90):
+        if i == 50:
+            model[3].weight.register_hook(lambda grad: grad @ torch.eye(16))
+        train(model, optimizer)
+
+
+@program
+def a_loss_more_now_and_then() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(90):
+        optimizer.zero_grad()
+        out = model(torch.randn(8, 12))
+        loss = F.cross_entropy(out, torch.randint(0, 4, (8,)))
+        (loss + out.square().mean() if i % 9 == 8 else loss).backward()
+        optimizer.step()
+
+
+class Heads(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body, self.near, self.far = nn.Linear(12, 16), nn.Linear(16, 4), mlp_of(16)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.body(x)
+        return self.near(hidden), self.far(hidden)
+
+
+def mlp_of(width: int) -> nn.Sequential:
+    return nn.Sequential(nn.Linear(width, 16), nn.ReLU(), nn.Linear(16, 4))
+
+
+@program
+def a_loss_of_one_head_or_the_other() -> None:
+    model = Heads()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    sum(out.mean() for out in model(torch.randn(8, 12))).backward()
+    for i in range(120):
+        optimizer.zero_grad(set_to_none=False)
+        model(torch.randn(8, 12))[i // 50 % 2].square().mean().backward()
+        optimizer.step()
+
+
+class Switched(nn.Module):
+    """Does what its attribute says, and counts its calls in another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Linear(12, 12), nn.Linear(12, 4)
+        self.mode, self.calls = "short", 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        return self.second(x if self.mode == "short" else self.first(x))
+
+
+@program
+def a_switch_in_the_model() -> None:
+    model = Switched()
+    with torch.no_grad():
+        for i in range(150):
+            model.mode = "long" if i % 3 == 2 else "short"
+            model(torch.randn(8, 12))
+
+
+@program
+def dropout_that_ends() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(80):
+        if i == 45:
+            model[2].p = 0.0
+        train(model, optimizer)
+
+
+@program
+def weight_decay_that_begins() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(120):
+        optimizer.param_groups[0]["lr"] = 0.1 / (1 + i)
+        if i == 75:
+            optimizer.param_groups[0]["weight_decay"] = 0.1
+        train(model, optimizer)
+
+
+@program
+def strides_that_divide_and_do_not() -> None:
+    model = nn.Sequential(nn.Conv1d(4, 8, 16, stride=16), nn.ReLU(), nn.Conv1d(8, 4, 1))
+    with torch.no_grad():
+        for i in range(80):
+            model(torch.randn(2, 4, 16 * (1 + i * 5 % 8) if i < 30 else 16 + i * 37 % 120))
+
+
+@program
+def three_units_in_turn() -> None:
+    models = [mlp(), Deep(), nn.Linear(12, 4)]
+    optimizers = [torch.optim.Adam(model.parameters()) for model in models]
+    for _ in range(60):
+        for model, optimizer in zip(models, optimizers, strict=True):
+            train(model, optimizer)

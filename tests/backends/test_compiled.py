@@ -17,9 +17,9 @@ import bitwatt
 from bitwatt.backends.torch import graphs
 from bitwatt.backends.torch.replay import learner
 from bitwatt.records import Run
+from stepping import STEPS, calls, measured
 
 dynamo = pytest.importorskip("torch._dynamo")
-STEPS = 16
 #: Of the forward of mlp() on 8 rows.
 MACS = 8 * (12 * 16 + 16 * 4)
 
@@ -60,22 +60,6 @@ class Backend:
         from torch._dynamo.utils import counters
 
         return self.graphs, convert_frame.FRAME_COUNTER, sum(counters["graph_break"].values())
-
-
-def measured(step: Step, exactness: str = "auto", steps: int = STEPS) -> Run:
-    torch.manual_seed(0)
-    with bitwatt.measure("compiled", keep=False, exactness=exactness) as session:
-        for _ in range(steps):
-            step()
-    assert session.run is not None
-    return session.run
-
-
-def calls(run: Run) -> Counter[tuple[str, str, str]]:
-    found: Counter[tuple[str, str, str]] = Counter()
-    for row in run.ledger:
-        found[row.phase, row.scope, str(row.op)] += row.calls
-    return found
 
 
 def eagerly(name: str) -> Counter[tuple[str, str, str]]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from pathlib import Path
 
 import pytest
 import torch
-from replay_programs import PROGRAMS, UNFORESEEN, Experts, train
+from replay_programs import PROGRAMS, UNFORESEEN, Experts, Program, mlp, train
+from torch.utils.data import DataLoader, TensorDataset
 
 import bitwatt
-from bitwatt.backends.torch.replay import learner, lessons
+from bitwatt.backends.torch.replay import learner, lessons, rows
 from bitwatt.records import Run
 from bitwatt.reports.replay import verdict
 
@@ -72,7 +74,7 @@ def test_unwatched_code_between_steps_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_change_that_no_mark_shows_is_noticed_and_told() -> None:
-    counted, replayed = measured("a_curriculum_of_depth", "always"), measured("a_curriculum_of_depth", "auto")
+    counted, replayed = measured("a_depth_in_the_data", "always"), measured("a_depth_in_the_data", "auto")
     assert replayed.replay is not None
     assert not replayed.replay.agrees
     assert sum(replayed.replay.disagreed.values()) >= 2  # the depth changed twice
@@ -159,3 +161,118 @@ def test_nothing_of_the_program_is_kept_alive() -> None:
         refs = program()
         gc.collect()
         assert [ref() for ref in refs] == [None, None, None]
+
+
+class Choosy(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(12, 16), torch.nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(x)
+        if x.isnan().any():
+            raise ValueError
+        return self.second(hidden)
+
+
+def test_a_call_that_raises_is_told_and_looked_at_from_then_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    found = []
+    for exactness in ("always", "auto"):
+        torch.manual_seed(0)
+        model, run_of = Choosy(), []
+        with bitwatt.measure(keep=False, exactness=exactness) as session, torch.no_grad():
+            for i in range(160):
+                x = torch.full((8, 12), float("nan") if i in (100, 101, 102) else 1.0)
+                with contextlib.suppress(ValueError):
+                    run_of.append(model(x))
+        assert len(run_of) == 157
+        found.append(session.run)
+    first, again = (bitwatt.totals(run, "macs").by("scope") for run in found)
+    assert again["second"] == first["second"]
+    assert first["first"] - again["first"] == 8 * 12 * 16  # of the one that raised while nobody looked
+    assert found[1].replay is not None
+    assert found[1].replay.assumed == 1
+
+
+def test_a_step_that_raised_keeps_nothing_alive() -> None:
+    class Held(Failing):
+        def step(self, closure: object = None) -> None:
+            held = torch.ones(3)
+            refs.append(weakref.ref(held))
+            super().step()
+
+    refs: list[weakref.ref[torch.Tensor]] = []
+    model = torch.nn.Linear(12, 4)
+    optimizer = Held(model.parameters(), lr=0.1)
+    with bitwatt.measure(keep=False):
+        for i in range(6):
+            optimizer.fails = i == 5
+            with contextlib.suppress(RuntimeError):
+                train(model, optimizer)
+        gc.collect()
+        assert [ref() for ref in refs] == [None] * 6
+
+
+def one_model() -> None:
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters())
+    for _ in range(200):
+        train(model, optimizer)
+
+
+def two_in_turn() -> None:
+    models = [mlp(), torch.nn.Linear(12, 4)]
+    optimizers = [torch.optim.Adam(model.parameters()) for model in models]
+    for i in range(400):
+        train(models[i % 2], optimizers[i % 2])
+
+
+def batches_of_a_loader() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for (x,) in DataLoader(TensorDataset(torch.randn(800, 12)), batch_size=4):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+
+
+def compiled_model() -> None:
+    model = torch.compile(mlp(), backend="aot_eager")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(200):
+        train(model, optimizer)
+
+
+def compiled_function() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss = torch.compile(lambda x: model(x).square().mean(), backend="aot_eager")
+    for _ in range(200):
+        optimizer.zero_grad()
+        loss(torch.randn(8, 12)).backward()
+        optimizer.step()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [one_model, two_in_turn, batches_of_a_loader, compiled_model, compiled_function],
+    ids=lambda f: f.__name__,
+)
+def test_most_laps_are_taken_the_swiftest_way(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    monkeypatch.setitem(PROGRAMS, "swift", program)
+    laps = []
+    hurried = rows.Rows.hurried_lap
+
+    def counting(self: rows.Rows) -> bool:
+        laps.append(len(self.swift.lanes) if self.swift is not None else 0)
+        return hurried(self)
+
+    monkeypatch.setattr(rows.Rows, "hurried_lap", counting)
+    counted, replayed = measured("swift", "always"), measured("swift", "auto")
+    assert replayed.replay is not None
+    assert sum(laps) > replayed.replay.replayed / 2
+    assert calls(counted, *EVENTS) == calls(replayed, *EVENTS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,10 +13,10 @@ from torch import nn
 import bitwatt
 from bitwatt.backends.torch.replay import learner
 from bitwatt.records import Run
+from stepping import STEPS, measured
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 Step = Callable[[], Any]
-STEPS = 16
 ROWS = 64
 
 
@@ -44,21 +43,6 @@ def mlp() -> nn.Sequential:
 
 def data() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.ones(ROWS, 64, device="cuda"), torch.zeros(ROWS, dtype=torch.long, device="cuda")
-
-
-def measured(step: Step, exactness: str = "auto", steps: int = STEPS) -> Run:
-    with bitwatt.measure("gpu", keep=False, exactness=exactness) as session:
-        for _ in range(steps):
-            step()
-    assert session.run is not None
-    return session.run
-
-
-def calls(run: Run) -> Counter[tuple[str, str, str]]:
-    found: Counter[tuple[str, str, str]] = Counter()
-    for row in run.ledger:
-        found[row.phase, row.scope, str(row.op)] += row.calls
-    return found
 
 
 def assert_alike(run: Run, eager: Run) -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+sklearn = pytest.importorskip("sklearn")
+
 WRAPPERS = "compose tests.test_multiclass tests.test_multioutput tests.test_calibration tests.test_base"
+SINGLES = "tests.test_naive_bayes tests.test_dummy tests.test_isotonic tests.test_kernel_approximation"
 SUITES = {
     "pipeline": "tests.test_pipeline",
     "linear_model": "linear_model",
@@ -23,6 +26,8 @@ SUITES = {
     "decomposition": "decomposition",
     "neighbors": "neighbors",
     "svm": "svm feature_extraction",
+    "small": f"{SINGLES} tests.test_random_projection tests.test_discriminant_analysis frozen",
+    "others": "covariance mixture semi_supervised cross_decomposition impute",
 }
 
 
@@ -33,6 +38,7 @@ def failures(suite: str, folder: Path, name: str, **settings: str) -> tuple[set[
     (folder / "pytest.ini").write_text("[pytest]\n")
     environment = os.environ | settings | {"SUITE_OUTCOMES": str(outcomes), "PYTHONPATH": str(Path(__file__).parent)}
     command = [sys.executable, "-m", "pytest", "-c", "pytest.ini", "-q", "-p", "no:cacheprovider", "-p", "suite_plugin"]
+    command += ["--rootdir", str(Path(sklearn.__file__).parents[1])]  # names of tests then begin with their file
     modules = [f"sklearn.{module}" for module in SUITES[suite].split()]
     done = subprocess.run(
         [*command, "--pyargs", *modules], cwd=folder, env=environment, capture_output=True, text=True, check=False

@@ -9,7 +9,7 @@ from torch import nn
 
 import bitwatt
 
-STEPS, BATCH, WIDTH = 4, 16, 32
+STEPS, BATCH, WIDTH, MICROBATCHES = 4, 16, 32, 4
 
 
 class Block(nn.Module):
@@ -23,9 +23,9 @@ class Block(nn.Module):
         return x + self.down(torch.relu(self.up(self.norm(x))))
 
 
-def model() -> nn.Module:
+def model(blocks: int = 2) -> nn.Module:
     torch.manual_seed(0)
-    return nn.Sequential(Block(), Block())
+    return nn.Sequential(*[Block() for _ in range(blocks)])
 
 
 def batches(rank: int = 0, world: int = 1):
@@ -79,6 +79,64 @@ def fsdp(rank: int, world: int) -> None:
     train(fully_shard(net), batches(rank, world))
 
 
+def fsdp1(rank: int, world: int) -> None:
+    """The older FSDP: weights of a block lie in one row."""
+    from torch.distributed.fsdp import FullyShardedDataParallel
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    blocks = ModuleWrapPolicy({Block})
+    net = FullyShardedDataParallel(
+        model(), auto_wrap_policy=blocks, device_id=torch.device("cpu"), use_orig_params=True
+    )
+    train(net, batches(rank, world))
+
+
+class Headed(nn.Module):
+    """With weights that are never used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = model()
+        self.head = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.body(x)
+
+
+def ddp_unused(rank: int, world: int) -> None:
+    train(nn.parallel.DistributedDataParallel(Headed(), find_unused_parameters=True), batches(rank, world))
+
+
+def ddp_static(rank: int, world: int) -> None:
+    train(nn.parallel.DistributedDataParallel(model(), static_graph=True), batches(rank, world))
+
+
+def ddp_compiled(rank: int, world: int) -> None:
+    net = nn.parallel.DistributedDataParallel(model())
+    train(torch.compile(net, backend="aot_eager"), batches(rank, world))
+
+
+def two_groups(rank: int, world: int) -> None:
+    """Gradients go one way, what is logged another."""
+    one, other = dist.new_group(range(world)), dist.new_group(range(world))
+    net = nn.parallel.DistributedDataParallel(model(), process_group=one)
+    train(net, batches(rank, world), before_step=lambda: dist.all_reduce(torch.ones(1000), group=other))
+
+
+def accumulated(rank: int, world: int) -> None:
+    """Gradients of several backwards, of which only the last is waited for."""
+    net = nn.parallel.DistributedDataParallel(model())
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, foreach=False)
+    for x in batches(rank, world):
+        optimizer.zero_grad()
+        *first, last = x.chunk(MICROBATCHES)
+        with net.no_sync():
+            for part in first:
+                net(part).square().mean().backward()
+        net(last).square().mean().backward()
+        optimizer.step()
+
+
 def tensor(rank: int, world: int) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -90,17 +148,46 @@ def tensor(rank: int, world: int) -> None:
     train(net, batches())
 
 
-def pipeline(rank: int, world: int) -> None:
-    from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
-
-    net = model()
-    stage = PipelineStage(net[rank], rank, world, torch.device("cpu"))
-    schedule = ScheduleGPipe(stage, n_microbatches=2, loss_fn=lambda out, target: out.square().mean())
-    optimizer = torch.optim.AdamW(net[rank].parameters(), lr=1e-3, foreach=False)
+def in_microbatches(blocks: int = 2) -> None:
+    """What a pipeline does, in one process."""
+    net = model(blocks)
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, foreach=False)
     for x in batches():
         optimizer.zero_grad()
-        schedule.step(*([x] if rank == 0 else []), **({} if rank == 0 else {"target": x}))
+        for part in x.chunk(MICROBATCHES):
+            net(part).square().mean().backward()
         optimizer.step()
+
+
+def pipeline(rank: int, world: int, schedule: str = "ScheduleGPipe", blocks: int = 2) -> None:
+    """Blocks are dealt out to ranks like cards; schedules for several stages on a rank take a list of them."""
+    from torch.distributed.pipelining import PipelineStage, schedules
+
+    net = model(blocks)
+    mine = range(rank, blocks, world)
+    stages = [PipelineStage(net[i], i, blocks, torch.device("cpu")) for i in mine]
+    pipe = getattr(schedules, schedule)(
+        stages if len(stages) > 1 else stages[0], MICROBATCHES, loss_fn=lambda out, target: out.square().mean()
+    )
+    weights = [weight for i in mine for weight in net[i].parameters()]
+    optimizer = torch.optim.AdamW(weights, lr=1e-3, foreach=False)
+    for x in batches():
+        optimizer.zero_grad()
+        pipe.step(*([x] if rank == 0 else []), **({"target": x} if stages[-1].is_last else {}))
+        optimizer.step()
+
+
+def pipeline_1f1b(rank: int, world: int) -> None:
+    pipeline(rank, world, "Schedule1F1B")
+
+
+def pipeline_interleaved(rank: int, world: int) -> None:
+    pipeline(rank, world, "ScheduleInterleaved1F1B", blocks=4)
+
+
+def pipeline_zero_bubble(rank: int, world: int) -> None:
+    """Gradients of weights are computed apart, from edges of the graph instead of tensors."""
+    pipeline(rank, world, "ScheduleInterleavedZeroBubble", blocks=4)
 
 
 def expert(rank: int, world: int) -> None:
@@ -234,7 +321,9 @@ if __name__ == "__main__":
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     for name in sys.argv[2:]:
-        with bitwatt.measure(name, store=sys.argv[1]):
+        # Of stages that are alike, replay may take the backward of one for that of another.
+        exactness = "always" if name == "pipeline_interleaved" else "auto"
+        with bitwatt.measure(name, store=sys.argv[1], exactness=exactness):
             globals()[name](rank, world)
         dist.barrier()
     dist.destroy_process_group()

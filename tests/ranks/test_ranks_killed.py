@@ -17,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 def test_a_rank_killed_in_mid_run_is_lost_and_the_others_are_not(tmp_path):
-    torchrun(HERE / "killed_program.py", tmp_path, 3, ranks=3, check=False)
+    torchrun(HERE / "killed_program.py", tmp_path, 3, "kill", ranks=3, check=False)
     job = bitwatt.join(store=tmp_path)
     assert [part.number for part in job.parts] == [0, 1, 2]
     assert [part.number for part in job.lost] == [1]
@@ -32,6 +32,34 @@ def test_a_rank_killed_in_mid_run_is_lost_and_the_others_are_not(tmp_path):
     # A step of one linear layer, 4 x 32 by 32 x 32, is a product forward and one for the gradient of the weights.
     steps = bitwatt.totals(bitwatt.load(killed.kept.path), "macs").total / (2 * 4 * 32 * 32)
     assert abs(steps - killed.arrivals.count) <= 2
+
+
+def test_a_rank_killed_before_its_first_step_is_missed(tmp_path):
+    torchrun(HERE / "killed_program.py", tmp_path, 0, "kill", ranks=3, check=False)
+    job = bitwatt.join(store=tmp_path)
+    assert (job.world, job.absent, job.lost) == (3, [1], [])
+    assert [part.number for part in job.parts] == [0, 2]
+    told = render(job)
+    assert "2 of 3 ranks on 1 node" in told
+    assert "rank 1 left no file" in told
+    # The others computed a forward before they met nobody in backward.
+    for part in job.parts:
+        assert bitwatt.totals(bitwatt.load(part.kept.path), "macs").total >= 4 * 32 * 32
+
+
+def test_where_one_rank_raises_and_the_others_wait_for_ever_all_work_is_kept(tmp_path):
+    done = torchrun(HERE / "killed_program.py", tmp_path, 1, "fail", ranks=3, check=False)
+    assert done.returncode != 0
+    job = bitwatt.join(store=tmp_path)
+    ends = [part.kept.status for part in job.parts]
+    assert ends == ["ended by SIGTERM", "failed: RuntimeError: out of luck", "ended by SIGTERM"]
+    told = render(job)
+    assert "rank 0 ended by SIGTERM" in told
+    assert "rank 1 failed: RuntimeError: out of luck" in told
+    assert job.lost == job.absent == []
+    # All three did the same number of steps, and nothing of them is lost.
+    works = [bitwatt.totals(bitwatt.load(part.kept.path), "macs").total for part in job.parts]
+    assert works[0] == works[1] == works[2] > 20 * 2 * 4 * 32 * 32
 
 
 def waiting_in_c(folder: Path) -> str:

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from bitwatt.ranks import chance
 from bitwatt.ranks.arrivals import KEPT, Arrivals, Recorder
 from bitwatt.ranks.stragglers import waiting
 
@@ -62,6 +63,73 @@ def test_two_ranks_can_hold_up_the_others():
         job(6, 400, lambda rank, step: 0.03 * (rank == 1 and step % 2) + 0.05 * (rank == 4 and not step % 3))
     )
     assert {delay.rank for delay in found.delays} == {1, 4}
+
+
+NOISE = {  # seconds, beside 20 ms of computing
+    "up to a twentieth": lambda draw: draw.random() * 0.001,
+    "exponential": lambda draw: draw.expovariate(1 / 0.002),
+    "lognormal": lambda draw: draw.lognormvariate(0, 1) * 0.002,
+    "heavy": lambda draw: draw.paretovariate(1.5) * 0.002,
+}
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_nobody_is_named_by_chance_in_200_jobs(noise):
+    draw = random.Random(5)
+    named = []
+    for number in range(200):
+        found = waiting(job((2, 4, 8)[number % 3], 60, lambda rank, step: NOISE[noise](draw), noise=0.0))
+        named += [str(delay) for delay in found.delays]
+    assert named == []
+
+
+@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("share", [1.0, 0.4])
+def test_a_rank_that_sleeps_30_ms_is_always_named(noise, share):
+    draw = random.Random(6)
+    for number in range(40):
+        found = waiting(
+            job(
+                (2, 4)[number % 2], 100, noise=0.0,
+                late=lambda rank, step: NOISE[noise](draw) + 0.03 * (rank == 1 and draw.random() < share),
+            )
+        )  # fmt: skip
+        assert [delay.rank for delay in found.delays] == [1]
+        assert found.delays[0].is_chronic
+        assert found.delays[0].steps / found.delays[0].of == pytest.approx(share, abs=0.2)
+
+
+def test_a_busy_while_of_one_machine_is_not_held_against_its_rank():
+    found = waiting(job(2, 1000, lambda rank, step: 0.01 * (rank == 1 and 500 <= step < 550)))
+    assert found.delays == []
+
+
+def test_a_rank_that_slows_down_in_the_middle_of_a_run_is_named():
+    found = waiting(job(4, 1000, lambda rank, step: 0.01 * (rank == 1 and step > 500)))
+    assert [(delay.rank, delay.is_chronic) for delay in found.delays] == [(1, True)]
+
+
+def test_equal_rounds_are_won_as_coins_fall():
+    # 9 or 10 heads of 10: 11 of 1024
+    rounds = [(1.0, int(number > 0), 2) for number in range(10)]
+    assert chance.of_winning(rounds, [0, 1, 2]) == pytest.approx({0: 1023 / 1024, 1: 11 / 1024, 2: 1.0})
+
+
+def test_close_rounds_count_less_than_clear_ones():
+    clear, close = [(1.0, 1, 2)] * 8, [(0.01, 0, 2)] * 40
+    assert chance.of_winning(clear + close, [1])[1] == pytest.approx(1 / 256)
+
+
+def test_values_that_lie_apart_are_told_from_a_long_tail():
+    draw = random.Random(7)
+    tails = [[draw.paretovariate(1.0) for _ in range(300)] for _ in range(300)]
+    assert sum(chance.of_apart(tail)[1] < 0.01 for tail in tails) <= 8  # one in a hundred: 3, give or take
+    values = [draw.random() for _ in range(300)]
+    assert chance.of_apart([*values, 50.0])[0] == 1
+    count, by_chance = chance.of_apart([*values, 50.0, 60.0])
+    assert count == 2
+    assert by_chance < 1e-6
+    assert chance.of_apart([1.0, 2.0]) == (0, 1.0)
 
 
 def test_a_rank_that_was_lost_early_is_compared_as_long_as_it_was_there():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -15,33 +14,16 @@ import bitwatt
 from bitwatt.formulas import clusters, distances, smo
 from bitwatt.formulas.fft import pocket_fft
 from bitwatt.formulas.vector import DOUBLE, SINGLE
-from bitwatt.records import Work
 from bitwatt.rules.sklearn import svm_linear
+from executed import amount, counted, estimators, flops
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "benchmarks" / "accuracy"))
-
-import estimators  # noqa: E402
-
 MODULES = ("svm", "neighbors", "cluster", "manifold", "gaussian_process", "kernel_ridge", "kernel_approximation",
            "semi_supervised", "covariance")  # fmt: skip
 #: Rows whose fit or prediction takes more than a second or two.
 LONG = ("Spectral", "TSNE", "GPR.opt", "MeanShift", "OPTICS", "GPC.C3", "SVC.linear")
 #: What depends on the data by more than the bound of the others, and says so.
 DATA = 1.6
-
-
-def total(work: Work) -> int:
-    return 2 * work.macs + sum(n for kind, _, _, n in work.ops if kind != "compare")
-
-
-def counted(call: Any) -> int:
-    with bitwatt.measure(keep=False) as session:
-        call()
-    assert session.run is not None
-    flops = bitwatt.totals(session.run)
-    assert not flops.missing
-    return flops.total
 
 
 def rows(held_out: bool | None = None) -> list[dict[str, Any]]:
@@ -80,7 +62,7 @@ def test_brute_force_neighbours_by_hand() -> None:
 
     X = np.random.RandomState(0).randn(100, 6)
     model = NearestNeighbors(algorithm="brute").fit(X)
-    assert counted(lambda: model.kneighbors(X)) == 600 + 200 * 12 + 10_000 * (12 + 2 + 2) + 500 + 100 * 27
+    assert flops(lambda: model.kneighbors(X)) == 600 + 200 * 12 + 10_000 * (12 + 2 + 2) + 500 + 100 * 27
 
 
 def test_rbf_kernel_by_hand() -> None:
@@ -94,7 +76,7 @@ def test_rbf_kernel_by_hand() -> None:
     checks = (50 + 2 * 80 + 2 * 50) * 8
     norms = (80 + 50) * (16 + 3)
     product = 50 * (2 * 80 + 6)
-    assert counted(lambda: model.predict(Z)) == checks + norms + pairs * (16 + 1 + 3 + 1 + 20) + product
+    assert flops(lambda: model.predict(Z)) == checks + norms + pairs * (16 + 1 + 3 + 1 + 20) + product
 
 
 def test_support_vectors_by_hand() -> None:
@@ -105,7 +87,7 @@ def test_support_vectors_by_hand() -> None:
     X = random.randn(90, 5)
     model = SVC().fit(X, X[:, 0] > 0)
     expected = 90 * 5 + 90 * len(model.support_) * (15 + 1 + 20 + 2)
-    assert counted(lambda: model.predict(X)) == expected
+    assert flops(lambda: model.predict(X)) == expected
 
 
 def test_trees_count_their_distances() -> None:
@@ -116,9 +98,9 @@ def test_trees_count_their_distances() -> None:
     model = NearestNeighbors(algorithm="ball_tree", n_neighbors=3).fit(X)
     tree: BallTree = model._tree
     before = tree.get_n_calls()
-    flops = counted(lambda: model.kneighbors(X))
+    executed = flops(lambda: model.kneighbors(X))
     computed, splits = tree.get_n_calls() - before, tree.get_tree_stats()[2]
-    assert flops == 2 * 800 + 12 * computed + 3 * (200 + 2 * splits) + 3 * 200 + 27 * 200
+    assert executed == 2 * 800 + 12 * computed + 3 * (200 + 2 * splits) + 3 * 200 + 27 * 200
     assert "query" not in vars(BallTree)  # nothing stays behind
 
 
@@ -127,8 +109,8 @@ def test_kmeans_counts_every_start() -> None:
     from sklearn.cluster import KMeans
 
     X = np.random.RandomState(0).randn(300, 8)
-    one = counted(lambda: KMeans(5, n_init=1, init="random", max_iter=3, tol=0, random_state=0).fit(X))
-    five = counted(lambda: KMeans(5, n_init=5, init="random", max_iter=3, tol=0, random_state=0).fit(X))
+    one = flops(lambda: KMeans(5, n_init=1, init="random", max_iter=3, tol=0, random_state=0).fit(X))
+    five = flops(lambda: KMeans(5, n_init=5, init="random", max_iter=3, tol=0, random_state=0).fit(X))
     assert 4 < (five - 300 * 8 * 9) / (one - 300 * 8 * 9) < 5.5
 
 
@@ -141,15 +123,15 @@ def test_single_precision_is_told_apart() -> None:
     with bitwatt.measure(keep=False) as session:
         model.kneighbors(X)
     assert session.run is not None
-    flops, bops = bitwatt.totals(session.run), bitwatt.totals(session.run, "bops")
+    all_of_it, bops = bitwatt.totals(session.run), bitwatt.totals(session.run, "bops")
     single = 60 * 20 + 60 * 2
-    assert bops.total == 64 * (flops.total - single) + 32 * single
+    assert bops.total == 64 * (all_of_it.total - single) + 32 * single
 
 
 def test_lloyd() -> None:
     """Products with the centres and one operation more for each; centres moved: 2 for each element, and so on."""
-    assert total(clusters.lloyd(100, 8, 4, 64, -1, False)) == 2 * 100 * 8 * 4 + 100 * 4
-    assert total(clusters.lloyd(100, 8, 4, 64, -1, True)) == 6800 + 1600 + 100 + 4 * 46
+    assert amount(clusters.lloyd(100, 8, 4, 64, -1, False)) == 2 * 100 * 8 * 4 + 100 * 4
+    assert amount(clusters.lloyd(100, 8, 4, 64, -1, True)) == 6800 + 1600 + 100 + 4 * 46
 
 
 def test_dot_products_of_blas() -> None:
@@ -172,28 +154,28 @@ def test_a_cache_that_is_too_small_computes_rows_again() -> None:
     problem = smo.Problem(2000, 4000, 900, 300)
     assert smo.rows_cached(2000, 200) > 2000  # 200 MB hold 26,000 rows of 8 kB
     assert smo.rows_cached(2000, 1) == pytest.approx(123, abs=1)  # (2²⁰ / 4 - 16,000) / 2000
-    assert total(smo.solved(problem, 50, 123)) > 1.5 * total(smo.solved(problem, 50))
-    assert total(smo.solved(problem, 50, 26_000)) == total(smo.solved(problem, 50))
+    assert amount(smo.solved(problem, 50, 123)) > 1.5 * amount(smo.solved(problem, 50))
+    assert amount(smo.solved(problem, 50, 26_000)) == amount(smo.solved(problem, 50))
 
 
 def test_dual_variables_go_from_bound_to_bound_before_they_settle() -> None:
     settled = svm_linear.dual_descent(400, 10, 4000, 1000, "hinge", 1.0, 1.0)
     wandering = svm_linear.dual_descent(400, 10, 4000, 1000, "hinge", 1.0, 1000.0)
-    assert total(wandering) > 5 * total(settled)
+    assert amount(wandering) > 5 * amount(settled)
 
 
 def test_kernels_keep_the_precision_of_their_data() -> None:
     work = distances.kernel("rbf", 10, 10, 32)
     assert {precision for _, precision, _, _ in work.ops} == {SINGLE}
-    assert total(work) == 100 * 25
+    assert amount(work) == 100 * 25
     assert {precision for _, precision, _, _ in distances.euclidean(9, 9, 3, 32, squared=True, same=False).ops} == {
         DOUBLE
     }
 
 
 def test_exponentials_that_vanish() -> None:
-    assert total(distances.kernel("rbf", 16, 16, 64, vanished=16)) == 256
-    assert total(distances.kernel("rbf", 16, 16, 32, vanished=16)) == 256 * 25
+    assert amount(distances.kernel("rbf", 16, 16, 64, vanished=16)) == 256
+    assert amount(distances.kernel("rbf", 16, 16, 32, vanished=16)) == 256 * 25
 
 
 def test_fourier_passes() -> None:
@@ -202,5 +184,42 @@ def test_fourier_passes() -> None:
 
 
 def test_a_distance_one_by_one() -> None:
-    assert total(distances.one_by_one(3, 4, 5, "cityblock")) == 120
-    assert total(distances.one_by_one(3, 4, 5, "euclidean")) == 12 * 16
+    assert amount(distances.one_by_one(3, 4, 5, "cityblock")) == 120
+    assert amount(distances.one_by_one(3, 4, 5, "euclidean")) == 12 * 16
+
+
+def test_ties_are_broken_by_one_decision() -> None:
+    """predict asks decision_function, and does not decide a second time."""
+    from sklearn.svm import SVC
+
+    X = np.random.RandomState(0).randn(90, 5)
+    model = SVC(break_ties=True).fit(X, np.arange(90) % 3)
+    assert flops(lambda: model.predict(X)) == flops(lambda: model.decision_function(X))
+
+
+def test_elkan_computes_the_distances_that_bounds_leave() -> None:
+    """Two for each row: 3 operations a feature and a root; then bounds and centres move."""
+    moved = 100 * 4 + 100 + 2 * 800 + 100 + 4 * 46
+    assert amount(clusters.elkan(100, 8, 4, 64, -1, True, tenths=20)) == 100 * 2 * 25 + moved
+    assert amount(clusters.elkan_bounds(100, 8, 4, 64, -1, tenths=30)) == 100 * 3 * 25
+
+
+def test_elkan_bounds_are_seen_to_rule_distances_out() -> None:
+    """Of clusters far apart a row computes one distance, or none; the first assignment computes some of each."""
+    from sklearn.cluster import KMeans
+
+    random = np.random.RandomState(0)
+    X = np.concatenate([random.randn(50, 3) + 40 * corner for corner in range(4)])
+    start = X[::50].copy()
+    _, run = counted(lambda: KMeans(4, init=start, n_init=1, algorithm="elkan", max_iter=5, tol=0).fit(X))
+    probes = next(dict(row.op.args)["probes"] for row in run.ledger if row.op.name.endswith("KMeans.fit"))
+    tenths = {name: [found[-2] for found in probes if found[0] == name] for name in ("kmeans bounds", "kmeans elkan")}
+    assert all(10 < one <= 40 for one in tenths["kmeans bounds"])
+    assert all(one <= 10 for one in tenths["kmeans elkan"])
+
+
+def test_products_of_rows_that_meet_nowhere_have_a_known_tanh() -> None:
+    alone, together = (smo.predicted_kernel("sigmoid", 40, 3, 4, shared) for shared in (0.0, 50.0))
+    assert alone == 2
+    assert together == pytest.approx(100 + smo.of_dot("sigmoid", 3))
+    assert smo.predicted_kernel("sigmoid", 40, 3, 4, 0.0, coef0=1.0) == smo.of_dot("sigmoid", 3)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import bitwatt
+from bitwatt.formulas.boosting import binning
 from bitwatt.formulas.trees import Columns, Criterion, Growth, best_splits, criterion, distinct_values, kinds_of_values
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "accuracy"))
-
-import estimators
+from executed import counted, estimators
 
 pytest.importorskip("sklearn")
 _LIBRARIES = ("sklearn.tree.", "sklearn.ensemble.", "xgboost.", "lightgbm.", "catboost.")
-_ROWS = [row for row in estimators.rows() if row["cls"].startswith(_LIBRARIES) and row.get("kept") != "blind"]
+_ROWS = [row for row in estimators.rows() if row["cls"].startswith(_LIBRARIES) and not row.get("kept")]
 #: Amounts that nobody can know exactly: how many values columns share, where sparse values lie, other trees' borders.
 _ROUGH = ("rounded", "sparse", "gaps", "exact", "gblinear", "lossguide", "depthwise", "cat", "dart", "mae")
-
-
-def _flops(call: Any) -> tuple[Any, bitwatt.Run]:
-    with bitwatt.measure(keep=False) as session:
-        result = call()
-    assert session.run is not None
-    return result, session.run
 
 
 def _id(row: dict[str, Any]) -> str:
@@ -55,7 +44,7 @@ def test_one_split_by_hand() -> None:
     from sklearn.tree import DecisionTreeClassifier
 
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
-    _, run = _flops(lambda: DecisionTreeClassifier().fit(X, [0, 0, 1, 1]))
+    _, run = counted(lambda: DecisionTreeClassifier().fit(X, [0, 0, 1, 1]))
     gini = 1 + 2 + 4 * 2 + 8 + 2
     search = 27 + 3 * (gini + 3) + 3 * 2 + 4  # the sort's logarithm, three positions, samples moved, differences
     split = gini + 8 + 2 * 2
@@ -84,9 +73,9 @@ def test_a_forest_speaks_for_its_trees() -> None:
     from sklearn.ensemble import RandomForestClassifier
 
     X, y = np.random.RandomState(0).rand(60, 4), np.arange(60) % 2
-    forest, run = _flops(lambda: RandomForestClassifier(5, random_state=0).fit(X, y))
+    forest, run = counted(lambda: RandomForestClassifier(5, random_state=0).fit(X, y))
     assert [row.op.name for row in run.ledger] == ["sklearn.ensemble.RandomForestClassifier.fit"]
-    _, run = _flops(lambda: forest.predict(X))
+    _, run = counted(lambda: forest.predict(X))
     assert bitwatt.totals(run).total == 60 * 4 + 5 * 60 * 2 + 60 * 2
 
 
@@ -96,9 +85,9 @@ def test_a_warm_start_counts_new_trees_only() -> None:
     X = np.random.RandomState(0).rand(80, 4)
     y = X[:, 0] + np.random.RandomState(1).rand(80)
     forest = RandomForestRegressor(5, warm_start=True, random_state=0)
-    _, first = _flops(lambda: forest.fit(X, y))
+    _, first = counted(lambda: forest.fit(X, y))
     forest.set_params(n_estimators=10)
-    _, second = _flops(lambda: forest.fit(X, y))
+    _, second = counted(lambda: forest.fit(X, y))
     assert bitwatt.totals(second).total == pytest.approx(bitwatt.totals(first).total, rel=0.05)
 
 
@@ -120,9 +109,39 @@ def test_native_training_is_counted_like_the_estimator(library: str) -> None:
             module.CatBoostRegressor(iterations=4, verbose=0, allow_writing_files=False),
         ),
     }[library]()
-    _, trained = _flops(native)
-    _, fitted = _flops(lambda: estimator.fit(X, y))
+    _, trained = counted(native)
+    _, fitted = counted(lambda: estimator.fit(X, y))
     assert [row.op.name.rpartition(".")[2] for row in trained.ledger] == ["train"]
     assert bitwatt.totals(trained).total == pytest.approx(bitwatt.totals(fitted).total, rel=0.02)
     assert not trained.notes
     assert not hasattr(module.train, "__bitwatt_original__")
+
+
+@pytest.mark.parametrize("name", ["GradientBoostingRegressor", "HistGradientBoostingRegressor"])
+def test_all_stages_cost_as_much_as_the_last(name: str) -> None:
+    """Raw predictions go on from round to round; they are copied, not made anew."""
+    import sklearn.ensemble
+
+    X = np.random.default_rng(0).normal(size=(80, 4))
+    model = getattr(sklearn.ensemble, name)(random_state=0).set_params(**_ROUNDS[name]).fit(X, X[:, 0])
+    _, staged = counted(lambda: list(model.staged_predict(X)))
+    _, last = counted(lambda: model.predict(X))
+    assert bitwatt.totals(staged).total == bitwatt.totals(last).total
+
+
+_ROUNDS = {"GradientBoostingRegressor": {"n_estimators": 6}, "HistGradientBoostingRegressor": {"max_iter": 6}}
+
+
+def test_decisions_of_lightgbm_are_raw() -> None:
+    lightgbm = pytest.importorskip("lightgbm")
+    X = np.random.default_rng(0).normal(size=(200, 4))
+    model = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=1, verbose=-1).fit(X, X[:, 0] > 0)
+    _, run = counted(lambda: model.decision_function(X))
+    assert bitwatt.totals(run).total == 200 * 5
+
+
+def test_quantiles_of_weights_are_added_up_for_every_threshold() -> None:
+    """32 bins have 31 thresholds between them, each from the sum of all weights."""
+    plain, weighted = (binning(4, 4 * 32, 32, rows) for rows in (0.0, 400.0))
+    assert weighted - plain == 4 * 31 * 400
+    assert binning(4, 4 * 20, 255, 20.0) == 4 * (3 * 20 + 81)  # few values: the middle between them

@@ -110,10 +110,16 @@ def sparse_mean_variance(X: TensorSpec) -> Work:
     return arithmetic(9 * stored(X) + 29 * X.shape[1], DOUBLE)
 
 
+def sparse_width(columns: int, precision: Precision) -> int:
+    """Columns that a row of scipy's sparse product computes: in single precision two that are left over from registers
+    of four fill one, and three take one more."""
+    return 4 * (columns // 4) + (0, 1, 4, 5)[columns % 4] if precision.bits == 32 else columns
+
+
 def sparse_dense(X: TensorSpec, columns: int, precision: Precision) -> Work:
     """A sparse matrix by a dense one: a multiply-accumulate for each stored element and column of the other. It is
-    counted as a product of a row of stored elements; in single precision columns fill registers of four."""
-    wide = 4 * math.ceil(columns / 4) if precision.bits == 32 and columns > 1 else columns
+    counted as a product of a row of stored elements."""
+    wide = sparse_width(columns, precision)
     if not (stored(X) and columns):
         return Work()
     return Work(products=((Product(1, 1, wide, stored(X), precision, precision), 1),))

@@ -57,11 +57,14 @@ def histogram_splits(found: Histograms, features: int, share: float, constant: b
     return total + share * (2 * found.walked + 12 * found.judged + 8 * features * found.searched)
 
 
-def binning(features: int, bins: float, most: int) -> float:
+def binning(features: int, bins: float, most: int, weighted_rows: float = 0.0) -> float:
     """Thresholds of all features by quantiles: 15 operations for each and 152 around them; by the middle between
-    distinct values, 3 for each, where there are no more of them than bins."""
+    distinct values, 3 for each, where there are no more of them than bins. Quantiles of samples with weights add all of
+    these up, for each threshold anew, and some thresholds coincide."""
     each = bins / max(features, 1)
-    return features * (15 * each + 152 if each > 0.95 * most else 3 * each + 81)
+    if each <= (0.8 if weighted_rows > most else 0.95) * most:
+        return features * (3 * each + 81)
+    return features * (15 * each + 152 + weighted_rows * (most - 1))
 
 
 @dataclass(frozen=True)

@@ -35,20 +35,27 @@ def inertia(n: int, f: int, k: int, bits: int, stored: int, moves: bool = False)
     return arithmetic(5 * stored + 3 * n, of_bits(bits))
 
 
-def elkan_bounds(n: int, f: int, k: int, bits: int, stored: int) -> Work:
+def elkan_bounds(n: int, f: int, k: int, bits: int, stored: int, tenths: int = -1) -> Work:
     """Elkan's first assignment: a distance to each centre unless half of the distance between centres rules it out,
-    which it seldom does before the centres have moved apart."""
-    each = 3 * f + 1 if stored < 0 else 5 * stored / max(n, 1) + 2
-    return replace(arithmetic(n * k * each, of_bits(bits)), estimated=True)
+    which it seldom does before the centres have moved apart: `tenths` of distances for each row where they were
+    seen."""
+    return replace(_distances(n * (k if tenths < 0 else tenths / 10), n, f, bits, stored), estimated=True)
 
 
-def elkan(n: int, f: int, k: int, bits: int, stored: int, moves: bool) -> Work:
-    """One iteration with bounds that rule out most distances: about one is left for each row (that depends on the
-    data), the bounds are moved by how far the centres went (nk + n), and the centres as in `lloyd`."""
-    each = 3 * f + 1 if stored < 0 else 5 * stored / max(n, 1) + 2
-    work = arithmetic(n * each + n * k + n, of_bits(bits))
+def _distances(count: float, n: int, f: int, bits: int, stored: int) -> Work:
+    """So many distances, one by one; the root is in double whatever comes in."""
+    each = 3 * f if stored < 0 else 5 * stored / max(n, 1) + 1
+    return arithmetic(count * each, of_bits(bits)) + Work.of(DOUBLE, sqrt=round(count))
+
+
+def elkan(n: int, f: int, k: int, bits: int, stored: int, moves: bool, tenths: int = 10) -> Work:
+    """One iteration with bounds that rule out most distances: `tenths` of them are left for each row, about ten if
+    nobody saw (that depends on the data). The bounds are moved by how far the centres went (nk + n), and the centres as
+    in `lloyd`."""
+    work = _distances(n * tenths / 10, n, f, bits, stored)
     if moves:
-        work += arithmetic(2 * _stored(n, f, stored) + n + k * (5 * f + 6), of_bits(bits))
+        moved = n * k + n + 2 * _stored(n, f, stored) + n + k * (5 * f + 6)
+        work += arithmetic(moved, of_bits(bits))
     return replace(work, estimated=True)
 
 

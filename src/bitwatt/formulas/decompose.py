@@ -46,18 +46,33 @@ def random_range(
     m: int, n: int, size: int, iterations: int, precision: Precision, stored: int = -1, normaliser: str = "auto"
 ) -> Work:
     """Normal numbers, then `iterations` times a product with A and one with Aᵀ, each normalised by LU (from three
-    iterations on, unless asked otherwise), a last product, and its QR."""
-    kind = ("none" if iterations <= 2 else "LU") if normaliser == "auto" else normaliser
-    there, back = product(m, n, size, precision, stored), product(n, m, size, precision, stored)
-    if kind == "LU":
-        there_again, back_again = tall_lu(m, size, precision), tall_lu(n, size, precision)
-    elif kind == "QR":
-        there_again, back_again = qr(m, size, precision), qr(n, size, precision)
-    else:
-        there_again = back_again = Work()
+    iterations on, unless asked otherwise), a last product, and its QR. Normalised, more vectors than A has columns are
+    as many from the second product on."""
+    kind = _normalised_by(iterations, normaliser)
+    kept = range_width(m, n, size, iterations, normaliser)
     work = arithmetic(NORMAL * n * size, DOUBLE, random=n * size)
-    work += (there + there_again + back + back_again) * iterations
-    return work + there + qr(m, size, precision)
+    if iterations:
+        work += _iterated(m, n, size, kind, precision, stored)
+        work += _iterated(m, n, kept, kind, precision, stored) * (iterations - 1)
+    return work + product(m, n, kept, precision, stored) + qr(m, kept, precision)
+
+
+def _normalised_by(iterations: int, normaliser: str) -> str:
+    return ("none" if iterations <= 2 else "LU") if normaliser == "auto" else normaliser
+
+
+def range_width(m: int, n: int, size: int, iterations: int, normaliser: str) -> int:
+    """Vectors that are left of so many."""
+    shrinks = iterations and _normalised_by(iterations, normaliser) != "none"
+    return min(size, m, n) if shrinks else size
+
+
+def _iterated(m: int, n: int, size: int, kind: str, precision: Precision, stored: int) -> Work:
+    left = size if kind == "none" else min(size, m)
+    work = product(m, n, size, precision, stored) + product(n, m, left, precision, stored)
+    if kind == "LU":
+        return work + tall_lu(m, size, precision) + tall_lu(n, left, precision)
+    return work + qr(m, size, precision) + qr(n, left, precision) if kind == "QR" else work
 
 
 def randomised_svd(
@@ -65,6 +80,7 @@ def randomised_svd(
 ) -> Work:
     """The range, B = Qᵀ·A, its singular value decomposition, Q·U, and the signs of both factors."""
     work = random_range(m, n, size, iterations, precision, stored, normaliser)
+    size = min(range_width(m, n, size, iterations, normaliser), m)
     work += product(n, m, size, precision, stored) + svd(size, n, precision) + gemm(m, size, size, precision)
     return work + arithmetic((m + n) * size, precision)
 

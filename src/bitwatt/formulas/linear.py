@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bitwatt.dtypes import Precision
-from bitwatt.formulas.arrays import column_means, floats, lanes, row_squares
+from bitwatt.formulas.arrays import column_means, floats, lanes, row_squares, sparse_width
 from bitwatt.formulas.lapack import gemv, syrk
 from bitwatt.formulas.vector import DOUBLE, EXP, SINGLE, arithmetic, function
 from bitwatt.records import Product, TensorSpec, Work
@@ -89,24 +89,24 @@ class Design:
 
 def product(m: int, k: int, n: int, precision: Precision) -> Work:
     """A matrix product by OpenBLAS: 2mkn; each result is multiplied by alpha, and in single precision added to what was
-    there; in double small products (up to 10⁶) do that too unless their columns come in fours. A single column goes
-    through gemv."""
+    there; in double small products (up to 10⁶) do that too unless their columns come in fours, and those with less
+    than eight to add up. A single column goes through gemv."""
     if not (m and k and n):
         return Work()
     if n == 1:
         return gemv(m, k, precision)
     if k == 1:  # without BLAS: nothing but the product, added to zero
         return arithmetic(2 * m * n, precision)
-    both = precision.bits == 32 or (n % 4 and m * k * n <= 1_000_000)
+    both = precision.bits == 32 or k < 8 or (n % 4 and m * k * n <= 1_000_000)
     rest = 2 * m * n if both else m * n
     return Work(products=((Product(1, m, n, k, precision, precision), 1),)) + arithmetic(rest, precision)
 
 
 def stored_product(stored: int, columns: int, precision: Precision) -> Work:
-    """A multiply-accumulate for each stored element and column, and two more for each of several columns at a time."""
+    """A multiply-accumulate for each stored element and column."""
     if not (stored and columns):
         return Work()
-    return Work(products=((Product(1, 1, columns, stored, precision, precision), 1),))
+    return Work(products=((Product(1, 1, sparse_width(columns, precision), stored, precision, precision), 1),))
 
 
 def centred(design: Design, targets: int, *, weighted: bool = False, rescaled: bool = True) -> Work:
@@ -132,7 +132,9 @@ def intercepts(features: int, targets: int, precision: Precision) -> Work:
 #: and Hessian). An exponential is 20, a logarithm 23, log(1 + x) 32 in scalar code, a power 61.
 LOSSES = {
     "HalfBinomialLoss": (45, 25, 58, 27), "HalfPoissonLoss": (22, 21, 23, 21), "HalfGammaLoss": (22, 22, 23, 22),
-    "HalfTweedieLoss": (48, 46, 49, 50), "HalfTweedieLossIdentity": (132, 63, 135, 68),
+    "HalfTweedieLoss": (48, 46, 49, 50), "HalfTweedieLoss:0.0": (23, 22, 25, 24),
+    "HalfTweedieLoss:1.0": (22, 21, 23, 21), "HalfTweedieLoss:2.0": (22, 22, 23, 22),
+    "HalfTweedieLossIdentity": (132, 63, 135, 68),
     "HalfTweedieLossIdentity:0.0": (3, 1, 3, 1), "HalfTweedieLossIdentity:0": (3, 1, 3, 1),
     "HalfSquaredError": (3, 1, 4, 1),
 }  # fmt: skip
@@ -199,9 +201,11 @@ def conjugate_gradients(variables: int, iterations: int, precision: Precision) -
 
 
 def lsqr(rows: int, columns: int, iterations: int, precision: Precision) -> Work:
-    """The vectors of LSQR's bidiagonalisation beside its products: u (scaled, updated, normalised) 8 per row, and v, w,
-    x and their norms 13 per column."""
-    return arithmetic(iterations * (8 * rows + 13 * columns + 60) + 5 * rows + 6 * columns, precision)
+    """The vectors of LSQR's bidiagonalisation beside its products: u (updated, its norm, scaled) 5 per row, and v, w, x
+    and their norms 12 per column; rotations, roots, and the ends of the norms are 664 for each step (400 in single
+    precision, nearly all of which are in double)."""
+    vectors = arithmetic(iterations * (5 * rows + 12 * columns) + 5 * rows + 6 * columns, precision)
+    return vectors + arithmetic((664 if precision.bits == 64 else 400) * iterations, DOUBLE)
 
 
 def soft_max(rows: int, classes: int, precision: Precision) -> Work:

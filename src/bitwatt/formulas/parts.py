@@ -115,11 +115,13 @@ def contrast(kind: str, n: int, k: int, precision: Precision) -> Work:
 
 
 def topics_of_word(k: int, words: float, precision: Precision) -> Work:
-    """One step for one document: the probability of its words (2k each, and the sum of a register), counts over it,
-    their topics (2¼k each); for each topic the exponential of a digamma, some 70 operations of which 60 are in double
-    whatever comes in; and how far the topics moved."""
-    register = 14 if precision.bits == 32 else 6
-    products = arithmetic((4.25 * k + 2 + register) * words + k, precision)
+    """One step for one document: the probability of its words (2k each, and the sum of a register, which less than four
+    do not fill), counts over it, their topics (2¼k each; of less than four 2k, and 4 more in single precision); for
+    each topic the exponential of a digamma, some 70 operations of which 60 are in double whatever comes in; and how far
+    the topics moved."""
+    single = precision.bits == 32
+    both = 4 * k + 4 * (single and k > 1) if k < 4 else 4.25 * k + (14 if single else 6)
+    products = arithmetic((both + 2) * words + k, precision)
     special = arithmetic(60 * k + 30, DOUBLE) + arithmetic(10 * k + 5, precision)
     return products + special + arithmetic(k, DOUBLE) + arithmetic(k, precision)
 

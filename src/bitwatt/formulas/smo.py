@@ -27,23 +27,31 @@ def of_dot(kernel: str, degree: int) -> int:
     return {"linear": 0, "poly": 2 + _powers(degree), "sigmoid": 2 + _TANH}.get(kernel, 0)
 
 
-def trained_kernel(kernel: str, f: int, degree: int, shared: float) -> float:
+def _of_sparse_dot(kernel: str, degree: int, shared: float, coef0: float) -> float:
+    """Rows that meet nowhere have a product of zero, whose tanh is known: exp(-shared) of all, if elements are spread
+    evenly."""
+    whole = of_dot(kernel, degree)
+    return whole - _TANH * math.exp(-shared) if kernel == "sigmoid" and not coef0 else whole
+
+
+def trained_kernel(kernel: str, f: int, degree: int, shared: float, coef0: float = 0.0) -> float:
     """One element of the kernel's matrix while training: RBF from norms that are known, exp(-gamma·(a + b - 2xᵀy)).
     Sparse rows meet in `shared` features (-1: dense)."""
     if kernel == "precomputed":
         return 0.0
-    product = dot(f) if shared < 0 else 2 * shared
-    return product + (4 + _EXP if kernel == "rbf" else of_dot(kernel, degree))
+    if kernel == "rbf":
+        return (dot(f) if shared < 0 else 2 * shared) + 4 + _EXP
+    return dot(f) + of_dot(kernel, degree) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 
-def predicted_kernel(kernel: str, f: int, degree: int, stored: float, shared: float) -> float:
+def predicted_kernel(kernel: str, f: int, degree: int, stored: float, shared: float, coef0: float = 0.0) -> float:
     """One element for a prediction: RBF takes the difference and its product with itself. Sparse rows of together
     `stored` elements are walked along: 2 for each, one less where both have it."""
     if kernel == "precomputed":
         return 0.0
     if kernel == "rbf":
         return (f + dot(f) if shared < 0 else 2 * stored - shared) + 1 + _EXP
-    return (dot(f) if shared < 0 else 2 * shared) + of_dot(kernel, degree)
+    return dot(f) + of_dot(kernel, degree) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 
 @dataclass(frozen=True)

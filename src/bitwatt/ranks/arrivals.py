@@ -52,7 +52,7 @@ class Recorder:
         self.rounds = True  # no optimizer seen yet: each collective ends a round
         self._busy = self._wait = 0.0  # of the step under way
         self._last = -1.0  # when the last collective was left
-        self._samples = array("I")  # index, busy and wait in microseconds, over and over
+        self._samples = array("d")  # index, busy and wait, over and over
         self._limit = _SPAN
         self._heap: list[tuple[float, int, float, float]] = []
         self._floor = 0.0
@@ -101,9 +101,7 @@ class Recorder:
             self._long(busy + wait, index, busy, wait)
         if index * _MIX % _SPAN < self._limit:
             samples = self._samples
-            samples.append(index & _MAX)
-            samples.append(min(_MAX, int(busy * 1e6)))
-            samples.append(min(_MAX, int(wait * 1e6)))
+            samples.extend((index, busy, wait))
             if len(samples) >= 3 * KEPT:
                 self._thin()
 
@@ -115,9 +113,9 @@ class Recorder:
 
     def _thin(self) -> None:
         self._limit //= 2
-        kept = array("I")
+        kept = array("d")
         for at in range(0, len(self._samples), 3):
-            if self._samples[at] * _MIX % _SPAN < self._limit:
+            if int(self._samples[at]) * _MIX % _SPAN < self._limit:
                 kept.extend(self._samples[at : at + 3])
         self._samples = kept
 
@@ -126,8 +124,9 @@ class Recorder:
         if not self.steps:
             return ""
         samples = list(self._samples)
-        longest = [(i, min(_MAX, int(busy * 1e6)), min(_MAX, int(wait * 1e6))) for _, i, busy, wait in list(self._heap)]
-        flat = samples + [number for long in longest for number in long]
+        steps = [*zip(samples[::3], samples[1::3], samples[2::3], strict=True)]
+        steps += [long[1:] for long in list(self._heap)]
+        flat = [n for index, *spans in steps for n in (int(index), *[min(_MAX, int(span * 1e6)) for span in spans])]
         columns = [flat[column::3] for column in range(3)]  # like beside like packs better
         head = struct.pack(_HEAD, self.steps, self.timed, self.busy, self.wait, len(samples) // 3, self.rounds)
         body = b"".join(struct.pack(f"<{len(column)}I", *(number & _MAX for number in column)) for column in columns)

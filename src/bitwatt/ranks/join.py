@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from bitwatt.ranks.arrivals import Arrivals
 from bitwatt.ranks.identity import is_alive
-from bitwatt.ranks.shares import is_after_reducing
+from bitwatt.ranks.shares import is_added, is_after_reducing
 from bitwatt.records import Rank, members
 
 UNDER_WAY = "under way"
@@ -92,16 +92,19 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """FLOPs of one phase: of all ranks, how much of it is repeated, and how it spreads."""
+    """FLOPs of one phase: of all ranks, how much of it is repeated, what was added because there are several, and how
+    it spreads."""
 
     total: Amounts
     repeated: Amounts
     spread: Spread
+    added: Amounts = (0, 0)
 
     @property
     def once(self) -> Amounts:
         """What one process would do alone."""
-        return self.total[0] - self.repeated[0], self.total[1] - self.repeated[1]
+        flops, bops = (self.total[i] - self.repeated[i] - self.added[i] for i in (0, 1))
+        return flops, bops
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +191,18 @@ class Joined:
     def total(self) -> Work:
         works = list(self.phases.values())
         spread = Spread.of({part.number: part.total[0] for part in self.parts})
-        total, repeated = ((sum(n[0] for n in ns), sum(n[1] for n in ns)) for ns in
-                           ([work.total for work in works], [work.repeated for work in works]))  # fmt: skip
-        return Work(total, repeated, spread)
+        total, repeated, added = (
+            (sum(flops for flops, _ in amounts), sum(bops for _, bops in amounts))
+            for amounts in zip(*((work.total, work.repeated, work.added) for work in works), strict=True)
+        ) if works else ((0, 0),) * 3  # fmt: skip
+        return Work(total, repeated, spread, added)
 
     def _phase(self, phase: str) -> Work:
         amounts = {part.number: part.phases.get(phase, (0, 0)) for part in self.parts}
         total = sum(n[0] for n in amounts.values()), sum(n[1] for n in amounts.values())
         spread = Spread.of({rank: n[0] for rank, n in amounts.items()})
+        if self.axes and is_added(phase):
+            return Work(total, (0, 0), spread, total)
         return Work(total, self._repeated(phase), spread)
 
     def _repeated(self, phase: str) -> Amounts:

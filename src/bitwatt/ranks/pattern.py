@@ -7,11 +7,14 @@ from dataclasses import replace
 
 from bitwatt.ledger import Ledger, Row
 from bitwatt.ranks.arrivals import Arrivals
-from bitwatt.ranks.shares import message_kind, place_of
+from bitwatt.ranks.shares import REDUCING, message_kind, place_of
 from bitwatt.records import Axis, Layer, Rank, TensorSpec, members
 
 #: Of the trainable weights, the share that must be added up in each step to call it data parallel.
 _MOST = 0.9
+
+#: Who divides gradients.
+_DIVIDING = ("DistributedDataParallel", "FullyShardedDataParallel", "fully_shard")
 
 
 def recognised(rank: Rank, ledger: Ledger, layers: Mapping[str, Layer]) -> Rank:
@@ -24,15 +27,25 @@ def recognised(rank: Rank, ledger: Ledger, layers: Mapping[str, Layer]) -> Rank:
 
 
 def apart(rank: Rank | None, ledger: Ledger) -> Ledger:
-    """With what DDP does to gradients before it adds them up, which one process alone need not do, as a phase of its
-    own: it divides each by the number of ranks, into a place it has for it. Backward formulas write into none."""
-    if rank is None or not any(axis.source == "DistributedDataParallel" for axis in rank.axes):
+    """With what data parallelism does to gradients before it adds them up, which one process alone need not do, as a
+    phase of its own: it divides them by the number of ranks."""
+    if rank is None or not any(axis.source in _DIVIDING for axis in rank.axes):
         return ledger
-    return Ledger(replace(row, phase=f"{row.phase}/reduce") if _divides(row) else row for row in ledger)
+    return Ledger(replace(row, phase=_reducing(row.phase)) if _divides(row) else row for row in ledger)
+
+
+def _reducing(phase: str) -> str:
+    return f"{phase.removesuffix('backward')}{REDUCING}"
 
 
 def _divides(row: Row) -> bool:
-    return row.op.name == "aten.mul" and row.op.overload == "out" and row.phase.rpartition("/")[2] == "backward"
+    """DDP multiplies into a place it has for it, FSDP divides many gradients in one row where they are. Formulas of
+    backward do neither."""
+    op = row.op
+    if row.phase.rpartition("/")[2] != "backward":
+        return False
+    flat = all(len(spec.shape) == 1 for spec in op.inputs)
+    return (op.name, op.overload) == ("aten.mul", "out") or (op.name == "aten.div_" and flat)
 
 
 def _axes(rank: Rank, ledger: Ledger, layers: Mapping[str, Layer]) -> Iterator[Axis]:

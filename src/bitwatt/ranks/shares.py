@@ -20,6 +20,9 @@ _NAMES = {
     "batch_p2p_ops": "send and receive",
 }  # fmt: skip
 
+#: The phase in which stages of a pipeline run once to learn their shapes, and the one in which DDP divides gradients.
+LEARNING_SHAPES, REDUCING = "learning shapes", "backward/reduce"
+
 
 def shares(run: Run) -> dict[str, Any]:
     """For the header of a rank's run: FLOPs and BOPs by phase, messages by group and kind, and the work of each call
@@ -35,6 +38,11 @@ def shares(run: Run) -> dict[str, Any]:
 def is_after_reducing(phase: str) -> bool:
     """Whether ranks that share out data may still all do the same in it, as they do once gradients are added up."""
     return phase.rpartition("/")[2] in ("optimizer", "other")
+
+
+def is_added(phase: str) -> bool:
+    """Whether it is work that only a job of several ranks has: the program in one process does without."""
+    return LEARNING_SHAPES in phase.split("/") or f"/{phase}".endswith(f"/{REDUCING}")
 
 
 def messages(run: Run) -> list[tuple[str, str, int, int, int]]:

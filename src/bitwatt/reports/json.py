@@ -63,8 +63,15 @@ def _line(view: View, line: Line, kind: str) -> dict[str, Any]:
         "intensity_flop_per_byte": line.intensity,
         "share": view.share(line),
         "text_steps": line.text_steps,
-        **({"by_phase": dict(line.by_phase)} if kind in ("scope", "op") else {"seconds": line.seconds}),
+        **({"by_phase": dict(line.by_phase)} if kind in ("scope", "op") else _times(line)),
     }
+
+
+def _times(line: Line) -> dict[str, float | None]:
+    """The host's, and that of a GPU where one was used."""
+    return {"seconds": line.seconds} | (
+        {"device_seconds": line.device_seconds} if line.device_seconds is not None else {}
+    )
 
 
 def _both(view: View) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Line:
     bytes_written: int | None = None
     text_steps: int = 0
     seconds: float | None = None
+    device_seconds: float | None = None
     by_phase: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -118,11 +119,12 @@ class View:
 
     @cached_property
     def total(self) -> Line:
-        return replace(merged("total", self.phases), seconds=self.run.seconds)
+        on_device = sum(self.run.device_seconds.values()) if self.run.device_seconds else None
+        return replace(merged("total", self.phases), seconds=self.run.seconds, device_seconds=on_device)
 
     @cached_property
     def phases(self) -> list[Line]:
-        seconds = self.run.phase_seconds
+        seconds, on_device = self.run.phase_seconds, self.run.device_seconds
         lines = self._lines("phase", lambda entry: entry.row.phase)
         # a span in which nothing was called took its time all the same
         silent = Line("", amounts=dict.fromkeys(self.priced, 0), bytes_read=0, bytes_written=0)
@@ -133,7 +135,8 @@ class View:
             return [(PHASES.index(s), 0) if s in PHASES else (len(PHASES), seen[s]) for s in path.split("/")]
 
         return [
-            replace(lines[name], name=name or "other", seconds=seconds.get(name)) for name in sorted(lines, key=place)
+            replace(lines[name], name=name or "other", seconds=seconds.get(name), device_seconds=on_device.get(name))
+            for name in sorted(lines, key=place)
         ]
 
     @cached_property

@@ -10,6 +10,7 @@ from typing import Any
 from bitwatt.errors import UnknownNameError
 from bitwatt.ranks import energy
 from bitwatt.ranks.join import Joined, Part, Work
+from bitwatt.ranks.shares import LEARNING_SHAPES
 from bitwatt.ranks.stragglers import Waiting, waiting
 from bitwatt.readings import metered_json
 from bitwatt.reports.energy import joules
@@ -36,11 +37,13 @@ def sentences(job: Joined, found: Waiting | None) -> list[str]:
     for part in job.parts:
         if part.kept.status not in ("ok", "under way"):
             told.append(f"rank {part.number} {' '.join(part.kept.status.split())[:120]}")
+    if shapes := sum(work.total[0] for phase, work in job.phases.items() if LEARNING_SHAPES in phase.split("/")):
+        told.append(f"stages of the pipeline ran once to learn their shapes: {format_count(shapes)} FLOPs")
     if found is None:
         return told
     told += [str(delay) for delay in found.delays]
     if not found.delays:
-        told.append("no rank held up the others")
+        told.append("no rank stands out")
     return told
 
 

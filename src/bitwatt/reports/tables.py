@@ -98,9 +98,15 @@ def _phases(view: View, _: int) -> Table:
         columns.append(Column("Text steps", lambda line: _count(line.text_steps or None), 1))
     columns.append(_share(view))
     if any(line.seconds is not None for line in lines):
-        columns.append(Column("Time", lambda line: UNKNOWN if line.seconds is None else format_duration(line.seconds)))
+        columns.append(Column("Time", lambda line: _duration(line.seconds)))
+    if any(line.device_seconds is not None for line in lines):
+        columns.append(Column("GPU time", lambda line: _duration(line.device_seconds)))
     columns += _energy(view)
     return _table(view, "Phases", columns, lines, total=len(lines) > 1)
+
+
+def _duration(seconds: float | None) -> str:
+    return UNKNOWN if seconds is None else format_duration(seconds)
 
 
 def _energy(view: View) -> list[Column]:

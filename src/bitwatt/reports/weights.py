@@ -24,7 +24,6 @@ class WeightGroup:
     inputs: tuple[str, ...]
     executed: tuple[str, ...]
     density: float
-    sources: tuple[str, ...]
     unknown: tuple[str, ...]
 
 
@@ -86,7 +85,6 @@ def _group(members: list[tuple[str, Layer]], ran: dict[str, set[str]], inputs: d
         inputs=_all(members, inputs),
         executed=_all(members, ran),
         density=sum(layer.density * layer.parameters for layer in layers) / max(values, 1),
-        sources=tuple(dict.fromkeys(layer.weights.source for layer in layers if layer.weights)),
         unknown=tuple(dict.fromkeys(layer.unknown for layer in layers if layer.unknown)),
     )
 

@@ -25,8 +25,10 @@ def binned(facts: dict[str, Any]) -> Binned:
 
 
 def bins(rows: int, most: int, facts: dict[str, Any]) -> float:
-    """Bins of a feature: not more than it has distinct values."""
+    """Bins of a feature: not more than it has distinct values, of a sparse matrix those that are stored and zero."""
     X = facts.get("X")
+    if isinstance(X, TensorSpec) and X.nnz is not None:
+        return min(most, rows * X.nnz / max(X.numel, 1) + 1)
     seen = columns(X, facts.get("probes", ())) if isinstance(X, TensorSpec) and X.nnz is None else Columns()
     return min(most, rows) if seen.is_plain else min(most, seen.values(rows)[0])
 

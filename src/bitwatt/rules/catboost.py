@@ -10,12 +10,16 @@ from bitwatt.formulas.boosting import (
     catboost_samples,
     catboost_segments,
 )
-from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function
+from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules._boosters import answered, bins, on_processor, shape
 
 _MODELS = tuple(f"catboost.CatBoost{kind}" for kind in ("", "Classifier", "Regressor", "Ranker"))
+#: Losses that begin with a mean or a quantile, which predictions add.
+_MEANS = ("RMSE", "MAE", "Quantile", "MAPE")
+#: What a prediction executes before it looks at rows.
+_BOOKS = 146
 #: A column of categories becomes four statistics of the target (three priors, and a counter), of 15 borders each.
 _CATEGORY = 4 * 15
 _EXPONENTIAL = ("Logloss", "CrossEntropy", "Multi", "Poisson", "Tweedie")
@@ -86,9 +90,9 @@ def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     they are asked for, 23 operations for two classes and 15 for each of more (a shorter exponential)."""
     rows, groups, kept = answered(out, facts), facts.get("boost_groups", 1), facts.get("boost_trees", 0)
     asked = (facts.get("ntree_end") or kept) - (facts.get("ntree_start") or 0)
-    work = arithmetic(0, DOUBLE, add=rows * groups * max(min(asked, kept), 0))
+    work = arithmetic(_BOOKS, DOUBLE, add=rows * groups * max(min(asked, kept), 0))
     loss = str(facts.get("loss_function", ""))
-    if not loss.startswith(("Logloss", "CrossEntropy", "Multi")):
+    if not loss or loss.startswith(_MEANS):
         work += arithmetic(0, DOUBLE, add=rows)
     if loss.startswith("Poisson") and facts.get("prediction_type") is None:
         work += arithmetic(11 * rows, DOUBLE)  # the short exponential
@@ -113,8 +117,11 @@ def rank(**_: Any) -> Work:
 
 @rule("catboost.CatBoostClassifier.predict_log_proba", family="boosting")
 def predict_log_proba(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
-    """The logarithms of probabilities."""
-    return predict(out, **facts) + function(LOG, sum(spec.numel for spec in out), DOUBLE)
+    """The trees; of two classes log(1 + exp(∓x)) for both, 43 operations each; of more the exponentials (15 each), the
+    logarithm of their sum, and a difference."""
+    rows, groups = answered(out, facts), facts.get("boost_groups", 1)
+    raw = predict(out, **facts | {"prediction_type": "RawFormulaVal"})
+    return raw + arithmetic((15 * groups + LOG[0] + 1 if groups > 1 else 2 * 43) * rows, DOUBLE)
 
 
 @rule(*(f"{model}.{method}" for model in _MODELS for method in ("staged_predict", "eval_metrics")),
@@ -126,7 +133,9 @@ def staged(**facts: Any) -> Work:
     rows, groups, trees = shape(facts)[0], facts.get("boost_groups", 1), facts.get("boost_trees", 0)
     metrics = facts.get("metrics")
     told = len(metrics) if isinstance(metrics, tuple) else 1
-    total = rows * trees * (groups + (5 * told if metrics is not None else 1))
+    loss = str(facts.get("loss_function", ""))
+    begins = not loss.startswith(("Logloss", "CrossEntropy"))
+    total = rows * trees * (groups + (5 * told if metrics is not None else begins)) + 2 * _BOOKS * trees
     return replace(arithmetic(0, DOUBLE, add=total), estimated=True)
 
 

@@ -113,7 +113,6 @@ def refit(**facts: Any) -> Work:
 @rule(
     *(f"{model}.predict" for model in _MODELS),
     "lightgbm.LGBMClassifier.predict_proba",
-    "lightgbm.LGBMClassifier.decision_function",
     "lightgbm.Booster.predict",
     family="boosting",
 )
@@ -127,3 +126,9 @@ def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     begin, asked = facts.get("start_iteration") or 0, facts.get("num_iteration") or 0
     each = used(facts, begin, begin + asked if asked > 0 else 0 if asked == 0 else facts.get("boost_rounds", 0))
     return arithmetic((each + (0 if facts.get("raw_score") else _link(facts))) * rows, DOUBLE)
+
+
+@rule("lightgbm.LGBMClassifier.decision_function", family="boosting")
+def decision_function(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
+    """Raw scores: one addition for each tree."""
+    return predict(out, **facts | {"raw_score": True})

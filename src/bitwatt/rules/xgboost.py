@@ -69,6 +69,8 @@ def fit(**facts: Any) -> Work:
         single += 9 * passes + gradient[1] * rows * new * groups
         return replace(arithmetic(double, DOUBLE) + arithmetic(single, SINGLE), estimated=True)
     drawn, updater = facts.get("subsample", 1.0), facts.get("updater", "")
+    X = facts.get("X")
+    stored = X.nnz / max(X.numel, 1) if isinstance(X, TensorSpec) and X.nnz is not None else 1.0
     looked = features * facts.get("colsample_bytree", 1.0) * facts.get("colsample_bylevel", 1.0)
     per_node = facts.get("colsample_bynode", 1.0)
     found, sketches = binned(facts), 1.0
@@ -79,11 +81,13 @@ def fit(**facts: Any) -> Work:
         grown = xgboost_exact(found, rows * drawn, looked)
         sketches = 0
     else:
-        most = bins(rows, facts.get("max_bin") or 256, facts)
+        is_approximate = "grow_histmaker" in updater  # bins from the samples that were drawn, and their hessians
+        most = bins(round(rows * drawn) if is_approximate else rows, facts.get("max_bin") or 256, facts)
         limited = bool(facts.get("max_delta_step") or facts.get("boost_limited"))
         limited |= facts.get("objective") == "count:poisson"
-        grown = xgboost_histograms(found, rows * drawn, looked, most, limited, facts.get("boost_vector", 1))
-        sketches = new if "grow_histmaker" in updater else 1
+        grown = xgboost_histograms(found, rows * drawn * stored, looked, most, limited, facts.get("boost_vector", 1))
+        is_constant = facts.get("objective") in (None, "reg:squarederror")
+        sketches = new if is_approximate and not is_constant else 1
     double += grown[0] + gradient[0] * rows * each * new
     single += grown[1] + gradient[1] * rows * each * new + rows * each * old + 11 * rows * features * sketches
     return replace(arithmetic(double, DOUBLE) + arithmetic(single, SINGLE), estimated=True)

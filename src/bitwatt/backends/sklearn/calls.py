@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from bitwatt.backends.harvest import Folder
 from bitwatt.backends.sklearn import facts
@@ -13,42 +14,37 @@ from bitwatt.context import phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Op, TensorSpec
 
-#: So many calls are noted before they are counted: few enough to be young when they are thrown away.
+#: So many calls are noted before they are counted, and so many different ones are held before they go to the ledger:
+#: few enough to be young when they are thrown away.
 MANY = 256
 
 
-class Call(NamedTuple):
-    """One call, with what had to be read at once; the rest can wait."""
+class Call:
+    """Calls that are equal at first sight, with what had to be read at once; the rest can wait."""
 
-    phase: str
-    scope: str
-    kind: type
-    method: str
-    function: Any
-    parameters: facts.Items
-    fitted: facts.Items
-    arguments: tuple[Any, ...]
-    probes: Mapping[tuple[Any, ...], int]
-    out: TensorSpec | None
+    __slots__ = ("arguments", "calls", "fitted", "function", "keywords", "kind", "method", "op", "out", "parameters",
+                 "phase", "probes", "scope")  # fmt: skip
 
-    def op(self) -> Op:
-        known = self.parameters + facts.settled(self.fitted) + facts.named(self.function, self.arguments)
-        if self.probes:
-            known += (("probes", _sorted([(*what, times) for what, times in self.probes.items()])),)
-        out = (self.out,) if self.out is not None else ()
-        return Op(op_name(self.kind, self.method, self.function), known, out)
+    def __init__(
+        self, phase: str, scope: str, kind: type, method: str, function: Any, parameters: facts.Items,
+        fitted: facts.Items, arguments: list[Any], keywords: tuple[str, ...],
+        probes: Mapping[tuple[Any, ...], int], out: TensorSpec | None,
+    ) -> None:  # fmt: skip
+        self.phase, self.scope, self.kind, self.method, self.function = phase, scope, kind, method, function
+        self.parameters, self.fitted, self.arguments, self.keywords = parameters, fitted, arguments, keywords
+        self.probes, self.out = probes, out
+        self.op: Op | None = None
+        self.calls = 0
 
-
-#: A Call before it has its names.
-Noted = tuple[Any, ...]
-
-
-def _key(call: Noted) -> tuple[Any, ...]:
-    """Calls of one key are equal. Equal calls need not have one key: the ledger finds them."""
-    phase, scope, kind, method, function, parameters, fitted, values, probes, out = call
-    counted = tuple(probes.items()) if probes else ()
-    told = tuple([id(value) if type(value) is TensorSpec else value for value in values])
-    return phase, scope, kind, method, id(function), id(parameters), id(fitted), id(out), told, counted
+    def told(self) -> Op:
+        if self.op is None:
+            known = self.parameters + facts.settled(self.fitted)
+            known += facts.named(self.function, self.arguments, self.keywords)
+            if self.probes:
+                known += (("probes", _sorted([(*what, times) for what, times in self.probes.items()])),)
+            out = (self.out,) if self.out is not None else ()
+            self.op = Op(op_name(self.kind, self.method, self.function), known, out)
+        return self.op
 
 
 def _sorted(seen: list[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -59,11 +55,15 @@ def _sorted(seen: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 
 
 class Calls:
-    """Of one session and one path of the user's phases. Who appends to `waiting` beyond MANY calls `ledger`."""
+    """Of one session and one path of the user's phases. Who appends to `waiting` beyond MANY calls `count`."""
 
     def __init__(self, phases: tuple[str, ...]) -> None:
         self._phases = phases
-        self.waiting: list[Noted] = []
+        #: By what tells calls apart, where values go by their identity, which holds as long as their call is here.
+        #: Equal calls need not have one key: the ledger finds them.
+        self.known: dict[tuple[Any, ...], Call] = {}
+        self.waiting: list[Call] = []
+        self._counted: list[Call] = []
         self._ledger = Ledger()
         self._lock = threading.Lock()
 
@@ -72,18 +72,35 @@ class Calls:
             for row in rows:
                 self._ledger.add(row.phase, row.scope, row.op, row.calls)
 
+    def count(self) -> None:
+        with self._lock:
+            self._count()
+            if len(self.known) >= MANY:
+                self._enter()
+
     def ledger(self) -> Ledger:
         """All of them until now."""
         with self._lock:
-            batch = self.waiting[:]
-            del self.waiting[: len(batch)]  # other threads may have noted more by now
-            alike: dict[tuple[Any, ...], list[Noted]] = {}
-            for noted in batch:
-                alike.setdefault(_key(noted), []).append(noted)
-            for found in alike.values():
-                call = Call(*found[0])
-                self._ledger.add(phase_path(call.phase, self._phases, self._phases), call.scope, call.op(), len(found))
+            self._count()
+            self._enter()
             return self._ledger
+
+    def _count(self) -> None:
+        batch = self.waiting[:]
+        del self.waiting[: len(batch)]  # other threads may have noted more by now
+        for call, times in Counter(batch).items():
+            call.told()  # what it is read from may be let go
+            if not call.calls:
+                self._counted.append(call)
+            call.calls += times
+
+    def _enter(self) -> None:
+        self.known = {}  # a thread that has just found its call there will note it all the same
+        for call in self._counted:
+            phase = phase_path(call.phase, self._phases, self._phases)
+            self._ledger.add(phase, call.scope, call.told(), call.calls)
+            call.calls = 0
+        self._counted.clear()
 
     @property
     def size(self) -> int:

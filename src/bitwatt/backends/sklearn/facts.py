@@ -6,11 +6,12 @@ import inspect
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
 
+from bitwatt.backends.sklearn.names import library_of
 from bitwatt.records import TensorSpec
 
 Facts = dict[str, Any]
@@ -40,11 +41,16 @@ def settled(known: Items) -> Items:
 _readers: dict[str, Reader] = {}
 _readers_of: dict[type, tuple[Reader, ...]] = {}
 _known: dict[int, tuple[Any, Items]] = {}
+#: By the identity of an estimator: itself, weakly, the values of its parameters when they were last asked for, if they
+#: were plain, and the answer.
+_last: dict[int, tuple[Any, tuple[Any, ...], Items]] = {}
 _parameters: dict[type, tuple[str, ...]] = {}
 _getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
 _settings: dict[tuple[Any, ...], Items] = {}
-_specs: dict[tuple[Any, Any], TensorSpec] = {}
+_specs: dict[tuple[Any, ...], TensorSpec] = {}
+_tuples: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+_fitted_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 #: So many settings, and so many shapes, are remembered.
 _MANY = 2_000
 #: Integer arrays up to this long are kept as tuples: iterations by class, samples by node are not.
@@ -92,26 +98,20 @@ def argument_names(function: Any) -> tuple[str, ...]:
     return names
 
 
-def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+def arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     """The arguments of a call, as far as a rule can use them, quickly; `named` gives them names."""
-    values: list[Any] = []
-    for value in (*args, *kwargs.values()) if kwargs else args:
-        kind = type(value)
-        values.append(value if kind in _PLAIN else _array(value) if kind is np.ndarray else _value(value))
-    values.append(tuple(kwargs))
-    return tuple(values)
+    return [_array(value) if type(value) is np.ndarray else _value(value) for value in (*args, *kwargs.values())]
 
 
-def named(function: Any, values: tuple[Any, ...]) -> Items:
-    keywords = values[-1]
-    places = len(values) - 1 - len(keywords)
+def named(function: Any, values: list[Any], keywords: tuple[str, ...]) -> Items:
+    places = len(values) - len(keywords)
     names = (*argument_names(function)[:places], *keywords)
-    told = (*values[: len(names) - len(keywords)], *values[places:-1])
+    told = (*values[: len(names) - len(keywords)], *values[places:])
     return tuple([(name, value) for name, value in zip(names, told, strict=True) if value is not _UNKNOWN])
 
 
 def hyper_parameters(estimator: Any) -> Items:
-    """Parameters by name. Estimators with the same plain ones share the answer, which saves most of the time."""
+    """Parameters by name. Estimators with the same ones share the answer, which saves most of the time."""
     kind = type(estimator)
     held = estimator.__dict__
     try:
@@ -119,26 +119,32 @@ def hyper_parameters(estimator: Any) -> Items:
     except KeyError:  # a class not seen yet, or a parameter that was deleted
         _getters[kind] = _getter(kind)
         values = tuple([held.get(name) for name in _parameters[kind]])
+    last = _last.get(id(estimator))
+    if last is not None and last[0]() is estimator and len(values) == len(last[1]) and all(map(is_, values, last[1])):
+        return last[2]  # the same objects: nothing of them need be looked at
+    plain: tuple[Any, ...] | None = values
     types = tuple(map(type, values))  # 1 and 1.0 and True are equal, and not the same
     if not _PLAIN.issuperset(types):  # an estimator, a list, an array: it may change, and must not be held
-        return _items(_parameters[kind], values)
+        values, plain = tuple([_value(value) for value in values]), None
+        types = tuple(map(type, values))
     key = (kind, values, types)
     known = _settings.get(key)
     if known is None:
         if len(_settings) > _MANY:
             _settings.clear()
-        known = _settings[key] = _items(_parameters[kind], values)
+        pairs = zip(_parameters[kind], values, strict=True)
+        known = _settings[key] = tuple([pair for pair in pairs if pair[1] is not _UNKNOWN])
+    if plain is not None:
+        if len(_last) > _MANY:
+            _last.clear()
+        with suppress(TypeError):  # it allows no weak references
+            _last[id(estimator)] = (weakref.ref(estimator), plain, known)
     return known
 
 
 def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]]:
     names = _parameters[kind] = _parameter_names(kind)
     return itemgetter(*names) if len(names) > 1 else lambda held: tuple([held.get(name) for name in names])
-
-
-def _items(names: tuple[str, ...], values: tuple[Any, ...]) -> Items:
-    pairs = zip(names, values, strict=True)
-    return tuple([(name, known) for name, value in pairs if (known := _value(value)) is not _UNKNOWN])
 
 
 def _parameter_names(kind: type) -> tuple[str, ...]:
@@ -150,9 +156,9 @@ def _parameter_names(kind: type) -> tuple[str, ...]:
 
 
 def forget() -> None:
-    """Estimators may be fitted anew between sessions, where nobody sees it."""
-    _known.clear()
-    _settings.clear()
+    """Estimators may be fitted anew between sessions, where nobody sees it; and nothing of the program's is kept."""
+    for table in (_known, _settings, _last, _tuples):
+        table.clear()
 
 
 def outdated(estimator: Any) -> None:
@@ -190,16 +196,33 @@ def _readers_for(kind: type) -> tuple[Reader, ...]:
 
 def _attributes(estimator: Any) -> Facts:
     """Sizes and numbers of things. Floats are results, scores and losses: that they are there is all that is told."""
-    found = {}
-    for name, value in estimator.__dict__.items():
-        if name.endswith("_") and not name.startswith("_"):
-            is_curve = type(value) is list and len(value) <= _SHORT and value and isinstance(value[0], float)
-            known = "<floats>" if is_curve else _value(value)
-            if type(known) is float:
-                known = "<float>"
-            if known is not _UNKNOWN and (name not in _NEWS or type(known) is TensorSpec):
-                found[name] = known
+    found: Facts = {}
+    held = estimator.__dict__
+    for name in _names_of(tuple(held)):
+        value = held[name]
+        kind = type(value)
+        if kind is np.ndarray:
+            known = _array(value)
+        elif kind is list and len(value) <= _SHORT and value and isinstance(value[0], float):
+            known = "<floats>"
+        else:
+            known = _value(value)
+        if type(known) is float:
+            known = "<float>"
+        if known is not _UNKNOWN and (name not in _NEWS or type(known) is TensorSpec):
+            found[name] = known
     return found
+
+
+def _names_of(held: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of attributes that came with a fit."""
+    known = _fitted_names.get(held)
+    if known is None:
+        if len(_fitted_names) > _MANY:
+            _fitted_names.clear()
+        known = tuple([name for name in held if name.endswith("_") and not name.startswith("_")])
+        _fitted_names[held] = known
+    return known
 
 
 class _Unknown:
@@ -207,6 +230,8 @@ class _Unknown:
 
 
 _UNKNOWN = _Unknown()
+#: Estimators of scikit-learn as values: what they are is told by their classes.
+_parts: dict[type, str] = {}
 
 
 def _value(value: Any) -> Any:
@@ -215,18 +240,21 @@ def _value(value: Any) -> Any:
         return value
     if kind is np.ndarray:
         return _array(value)
+    if kind is list or kind is tuple:
+        return _several(value)
+    if (part := _parts.get(kind)) is not None:
+        return part
     if isinstance(value, (int, float, str)):  # numpy's scalars are Python's too
         return value.item() if hasattr(value, "item") else value
     spec = spec_of(value)
     if spec is not None:
         return spec
-    if isinstance(value, list) and value and (isinstance(value[0], (str, bytes, list)) or len(value) > _SHORT):
-        return _listed(value)
-    if isinstance(value, (list, tuple)) and len(value) <= _SHORT:
-        inner = tuple([_value(item) for item in value])
-        return inner if not any(item is _UNKNOWN for item in inner) else len(value)
+    if isinstance(value, (list, tuple)):
+        return _several(value)
     if hasattr(value, "get_params"):
-        return f"<{type(value).__name__}>"
+        if library_of(kind) == "sklearn":
+            _parts[kind] = f"<{kind.__name__}>"
+        return f"<{kind.__name__}>"
     if callable(value) and hasattr(value, "__name__"):
         return f"<{value.__name__}>"
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
@@ -236,20 +264,51 @@ def _value(value: Any) -> Any:
     return _UNKNOWN
 
 
+def _several(value: Any) -> Any:
+    if isinstance(value, list) and value and (isinstance(value[0], (str, bytes, list)) or len(value) > _SHORT):
+        return _listed(value)
+    if len(value) > _SHORT:
+        return _UNKNOWN
+    inner = tuple([_value(item) for item in value])
+    return _one(inner, tuple(map(type, inner))) if _UNKNOWN not in inner else len(value)
+
+
 def _array(value: Any) -> Any:
     """Equal specs are one object: who counts calls tells them apart by identity."""
-    key = (value.shape, value.dtype)
+    key = (value.shape, value.dtype, value.flags.fnc)
     known = _specs.get(key)
     if known is not None:
         return known
-    shape, dtype = key
+    shape, dtype, columnwise = key
     if len(shape) == 1 and shape[0] <= _SHORT and dtype.kind in "iu":
-        return tuple(value.tolist())
+        return _one(tuple(value.tolist()), int)
     if not shape:
         return value.item()
     if len(_specs) > _MANY:
         _specs.clear()
-    _specs[key] = known = TensorSpec(shape, _dtype(dtype))
+    _specs[key] = known = TensorSpec(shape, _dtype(dtype), columnwise=columnwise)
+    return known
+
+
+def _one(values: tuple[Any, ...], types: Any) -> tuple[Any, ...]:
+    """Equal tuples are one object, of the values that came first among those of equal types."""
+    key = (values, types)
+    known = _tuples.get(key)
+    if known is None:
+        if len(_tuples) > _MANY:
+            _tuples.clear()
+        known = _tuples[key] = values
+    return known
+
+
+def _spec(shape: Any, dtype: str, stored: int | None = None) -> TensorSpec:
+    """Of what is no array: equal ones are one object too."""
+    key = (tuple(map(int, shape)), dtype, stored)
+    known = _specs.get(key)
+    if known is None:
+        if len(_specs) > _MANY:
+            _specs.clear()
+        known = _specs[key] = TensorSpec(*key)
     return known
 
 
@@ -280,7 +339,7 @@ def spec_of(value: Any) -> Any:
         if dtypes is None:
             return None
         names = {_dtype(one) for one in dtypes}
-        return TensorSpec(tuple(map(int, shape)), _widest(names))
+        return _spec(shape, _widest(names))
     if shape == ():
         return value.item() if hasattr(value, "item") else None
     name = _dtype(dtype)
@@ -289,7 +348,7 @@ def spec_of(value: Any) -> Any:
             return tuple(value.tolist())
         return TensorSpec(shape, name)
     stored = getattr(value, "nnz", None) if hasattr(value, "tocsr") else None
-    return TensorSpec(tuple(map(int, shape)), name, None if stored is None else int(stored))
+    return _spec(shape, name, None if stored is None else int(stored))
 
 
 _dtypes: dict[Any, str] = {}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from bitwatt.backends.sklearn.names import steps_of
+from bitwatt.backends.sklearn.names import listed_name, steps_of
 
 #: Names, and what they name: a part, or the qualified name of its class where the part is in another process.
 Parts = tuple[tuple[str, Any], ...]
@@ -15,7 +15,8 @@ Parts = tuple[tuple[str, Any], ...]
 class Frame:
     """One call of a method of an estimator, or a fold of a cross-validation (`estimator` is then None)."""
 
-    __slots__ = ("began", "estimator", "kinds", "mark", "method", "phase", "probes", "scope", "silent", "unheard")
+    __slots__ = ("again", "began", "estimator", "kinds", "mark", "method", "phase", "probes", "scope", "silent",
+                 "unheard")  # fmt: skip
 
     def __init__(
         self, estimator: Any, method: str, phase: str, scope: str, silent: bool = False, kinds: Parts = (),
@@ -24,7 +25,8 @@ class Frame:
         self.estimator, self.method, self.phase, self.scope = estimator, method, phase, scope
         self.silent = silent  # its rule speaks for everything inside
         self.unheard = unheard  # probes that its rule has no use for
-        self.probes: Counter[tuple[Any, ...]] = Counter.__new__(Counter)  # its __init__ is slow, for nothing
+        self.probes: dict[tuple[Any, ...], int] = {}
+        self.again: tuple[Any, ...] | None = None  # what a probe was called with last, and the sizes it read
         self.began = 0.0  # by the clock, for the outermost
         self.mark: Any = None  # of the meter's, for the outermost
         self.kinds = kinds  # parts that went to a worker, or stayed where their estimator is
@@ -36,12 +38,22 @@ class Frame:
     def name_of(self, child: Any) -> str:
         """What this estimator calls one of its parts: the name of a pipeline's step, else the part's class. Parts are
         cloned before they are fitted, so they are known by their class, if no other part is of it."""
+        for name, part in self.kinds:
+            if part is child:
+                return name
+        if self.estimator is not None and (known := listed_name(self.estimator, child)) is not None:
+            return known
         parts, kind = self.parts(), type(child)
         for name, part in parts:
             if part is child:
                 return name
         alike = {name for name, part in parts if type(part) is kind or (type(part) is str and part == qualified(kind))}
         return alike.pop() if len(alike) == 1 else kind.__name__
+
+
+def tally(probes: dict[tuple[Any, ...], int], more: Mapping[tuple[Any, ...], int]) -> None:
+    for what, times in more.items():
+        probes[what] = probes.get(what, 0) + times
 
 
 def qualified(kind: type) -> str:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from bitwatt.backends.sklearn.watch import EstimatorWatch
 
 _MARK = "__bitwatt_original__"
+_NAMES = frozenset(METHODS)
+#: By the kind of watch and the function, by its identity: what is put in its place. Making it takes longer than that.
+_made: dict[tuple[type, int], tuple[Any, Callable[..., Any]]] = {}
+#: So many are remembered: those of the libraries, and not of classes that a program makes over and over.
+_MANY = 4_000
 
 
 def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
@@ -67,25 +72,36 @@ def wrap(watch: EstimatorWatch, kind: type) -> list[Callable[[], None]]:
     if library_of(kind) not in LIBRARIES:
         return own.wrap(watch, kind)
     undo: list[Callable[[], None]] = []
-    for name in METHODS:
-        method = kind.__dict__.get(name)
+    for name in _NAMES & kind.__dict__.keys():
+        method = kind.__dict__[name]
         if method is None or hasattr(method, _MARK):
             continue
         if hasattr(method, "fn") and hasattr(method, "check"):  # sklearn's available_if: it hands out its `fn`
             if not hasattr(method.fn, _MARK):
                 undo.append(functools.partial(setattr, method, "fn", method.fn))
-                method.fn = _watched(watch, name, method.fn)
+                method.fn = _watched(type(watch), name, method.fn)
         elif callable(method) and not isinstance(method, (staticmethod, classmethod, type)):
             undo.append(functools.partial(setattr, kind, name, method))
-            setattr(kind, name, _watched(watch, name, method))
+            setattr(kind, name, _watched(type(watch), name, method))
     return undo
 
 
-def _watched(watch: EstimatorWatch, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _watched(watching: type[EstimatorWatch], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    key = (watching, id(function))
+    known = _made.get(key)
+    if known is None:
+        if len(_made) >= _MANY:
+            _made.clear()
+        known = _made[key] = function, _make(watching, name, function)  # holding the function keeps its id its own
+    return known[1]
+
+
+def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        context = current() if watch.on else None
-        if context is None:
+        watch = watching.now
+        context = current() if watch is not None else None
+        if watch is None or context is None:
             return function(self, *args, **kwargs)
         frames = STACK.get()
         above = frames[-1] if frames else None

@@ -166,7 +166,7 @@ def _told(estimator: Any, function: Any, args: Any, kwargs: Any, result: Any) ->
     known: facts.Items = ()
     if hasattr(estimator, "__dict__"):
         known = facts.hyper_parameters(estimator) + facts.settled(facts.fitted(estimator, True))
-    known += facts.named(function, facts.arguments(args, kwargs))
+    known += facts.named(function, facts.arguments(args, kwargs), tuple(kwargs))
     out = facts.output(result)
     return known, (out,) if out is not None else ()
 

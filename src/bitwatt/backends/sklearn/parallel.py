@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import functools
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterator
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
@@ -167,7 +166,7 @@ class Task:
         alone = home.thread == get_ident() and STACK.get() is frames  # in turn, where joblib was called
         if alone and not place.is_fold:
             return self.function(*args, **kwargs)
-        probes = Counter[Any]()
+        probes: dict[tuple[Any, ...], int] = {}
         if place.is_fold:
             frames = (*frames, Frame(None, "", place.phase, place.scope))
         elif frames:  # threads must not count in one frame
@@ -195,7 +194,7 @@ class Task:
                 value = self.function(*args, **kwargs)
             finally:
                 STACK.reset(reset)
-            probes = frame.probes if not place.is_fold else Counter[Any]()  # no rule speaks for a fold
+            probes = frame.probes if not place.is_fold else {}  # no rule speaks for a fold
             try:
                 brought = _harvested(context.token, probes)
             except Exception as error:  # the task comes first
@@ -203,7 +202,7 @@ class Task:
         return Returning(place[:2], secrets.token_hex(8), value, brought)
 
 
-def _harvested(token: Token, probes: Counter[Any]) -> Brought:
+def _harvested(token: Token, probes: dict[tuple[Any, ...], int]) -> Brought:
     harvests = WATCHERS.harvest(token)
     rows = list(sum((harvest.ledger for harvest in harvests), sum(token.inner, Ledger())))
     scopes = {row.scope for row in rows}

@@ -30,9 +30,20 @@ class Probe:
     sizes: Sizes | None = None
     before: Callable[[tuple[Any, ...]], Any] | None = None
     handing: Callable[[Any, Callable[..., None]], Any] | None = None
+    #: Arguments that decide the sizes: where they are the same objects as before in this fit, so are the sizes.
+    decide: tuple[int, int, int] | None = None
 
 
 PROBES: list[Probe] = []
+_names: set[str] = set()
+#: By the identity of a function and the name of its probe: the function, and what is put in its place.
+_made: dict[tuple[int, str], tuple[Any, Any]] = {}
+#: Functions that are, or were, in the place of others, and those others, by identity.
+_known: dict[int, Any] = {}
+#: By the identity of a module's names: these, how many there were, and those of them that are or may be for a probe.
+_keys: dict[int, tuple[dict[str, Any], int, tuple[str, ...]]] = {}
+#: Where remarks go.
+_notes: list[dict[str, None]] = [{}]
 #: Where functions that are counted may have been imported to.
 _PACKAGES = frozenset({*LIBRARIES, "scipy"})
 
@@ -43,13 +54,17 @@ def probe(
     sizes: Sizes | None = None,
     before: Callable[[tuple[Any, ...]], Any] | None = None,
     handing: Callable[[Any, Callable[..., None]], Any] | None = None,
+    decide: tuple[int, int, int] | None = None,
 ) -> None:
     """Count calls of a function inside estimators. What `before` reads from the arguments ahead of the call (a counter
     that the call moves on) reaches `sizes` as the keyword argument `before`. A function that hands out another one to
     be called many times (a product with a Hessian) goes through `handing`: it gets the result and `tick`, which counts
-    one call of `name` + "_inner" with the sizes it is given, and returns what the caller gets instead."""
+    one call of `name` + "_inner" with the sizes it is given, and returns what the caller gets instead. `decide` are the
+    places of three arguments that alone decide the sizes, for what is called very often with the same ones."""
     _unheard.clear()
-    PROBES.append(Probe(path, name or path.rpartition(".")[2].rpartition(":")[2], sizes, before, handing))
+    _names.add(path.rpartition(".")[2].rpartition(":")[2])
+    _keys.clear()
+    PROBES.append(Probe(path, name or path.rpartition(".")[2].rpartition(":")[2], sizes, before, handing, decide))
 
 
 _hears: dict[str, tuple[str, ...]] = {}
@@ -76,47 +91,36 @@ def unheard_by(kind: type) -> frozenset[str]:
 
 #: Functions to exchange, by the identity of those that are found: (the one that is found, the one to put there).
 _Exchange = dict[int, tuple[Any, Any]]
-#: The names of a module, and one of them.
-_Place = tuple[dict[str, Any], str]
-_NONE: Mapping[int, int] = {}
 
 
 def install(watch: Any) -> list[Callable[[], None]]:
     undo: list[Callable[[], None]] = []
     back: _Exchange = {}
     there: dict[str, _Exchange] = {}
-    places: list[_Place] = []
+    _notes[0] = watch.notes
     for one in PROBES:
         module = one.path.partition(":")[0]
         if module in sys.modules:
-            _attach(watch, one, undo, back, there.setdefault(module.partition(".")[0], {}))
+            _attach(one, undo, back, there.setdefault(module.partition(".")[0], {}))
         else:
-            undo.append(when_imported(module, functools.partial(_attach_later, watch, one, undo, back, places)))
-    for package, functions in there.items():
-        places += _exchange(functions, package)
-    sizes = {id(loaded): len(vars(loaded)) for loaded in list(sys.modules.values()) if hasattr(loaded, "__dict__")}
+            undo.append(when_imported(module, functools.partial(_attach_later, one, undo, back)))
+    _exchange(there)
 
     def forget() -> None:
         while undo:
             undo.pop()()
-        for held, key in places:
-            found = back.get(id(held.get(key)))
-            if found is not None and found[0] is held[key]:
-                held[key] = found[1]
-        _exchange(back, unless=sizes)  # modules that changed meanwhile took our function for the library's
+        _exchange(dict.fromkeys(_PACKAGES, back))  # modules that are new took our function for the library's
 
     return [forget]
 
 
-def _attach_later(
-    watch: Any, one: Probe, undo: list[Callable[[], None]], back: _Exchange, places: list[_Place]
-) -> None:
+def _attach_later(one: Probe, undo: list[Callable[[], None]], back: _Exchange) -> None:
     functions: _Exchange = {}
-    _attach(watch, one, undo, back, functions)
-    places += _exchange(functions, one.path.partition(".")[0])
+    _attach(one, undo, back, functions)
+    _exchange({one.path.partition(".")[0]: functions})
 
 
-def _attach(watch: Any, one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: _Exchange) -> None:
+def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: _Exchange) -> None:
     """Count a method on its class; a function of a module lives on under its name in every module that imported it."""
     module, _, name = one.path.partition(":")
     owner: Any = sys.modules[module]
@@ -125,59 +129,67 @@ def _attach(watch: Any, one: Probe, undo: list[Callable[[], None]], back: _Excha
         owner = getattr(owner, part, None)
     original = owner.__dict__.get(attribute) if owner is not None else None
     if original is None and classes and hasattr(owner, attribute):  # a method of a compiled parent that cannot change
-        setattr(owner, attribute, _counting(watch, one, getattr(owner, attribute)))
+        setattr(owner, attribute, _counting(one, getattr(owner, attribute)))
         undo.append(lambda: delattr(owner, attribute))
         return
     if original is None:  # another version of the library
-        watch.notes.setdefault(f"{one.path} is not there to be counted", None)
+        _notes[0].setdefault(f"{one.path} is not there to be counted", None)
         return
     if getattr(original, "__bitwatt_probe__", None) == one.name or id(original) in there:  # it is counted already
         return
-    ours = _counting(watch, one, original)
+    ours = _counting(one, original)
     if classes:
         setattr(owner, attribute, ours)
         undo.append(lambda: setattr(owner, attribute, original))
         return
     there[id(original)] = (original, ours)
     back[id(ours)] = (ours, original)
+    _known[id(original)], _known[id(ours)] = original, ours
 
 
-def _exchange(functions: _Exchange, package: str = "", unless: Mapping[int, int] = _NONE) -> list[_Place]:
-    """Put functions in the place of others in every module of a package, or of all that are loaded, unless they are as
-    large as before. Looking at all of them takes milliseconds."""
-    places: list[_Place] = []
-    if not functions:
-        return places
-    for loaded in list(sys.modules.values()):
-        name = getattr(loaded, "__name__", "") if loaded is not None else ""
-        if name.partition(".")[0] != package if package else name.partition(".")[0] not in _PACKAGES:
+def _exchange(packages: Mapping[str, _Exchange]) -> None:
+    """Put functions in the place of others in every module of a package. Looking at all the names of all modules takes
+    milliseconds: at those of a module that has as many as before it is not done again."""
+    for name, loaded in list(sys.modules.items()):
+        functions = packages.get(name.partition(".")[0])
+        held: dict[str, Any] | None = getattr(loaded, "__dict__", None) if functions else None
+        if not functions or held is None:
             continue
-        held = vars(loaded)
-        if unless.get(id(loaded)) == len(held):
-            continue
-        for key, value in list(held.items()):
+        known = _keys.get(id(held))
+        if known is None or known[0] is not held or known[1] != len(held):
+            keys = tuple([key for key, value in list(held.items()) if key in _names or id(value) in _known])
+            known = _keys[id(held)] = held, len(held), keys
+        for key in known[2]:
+            value = held.get(key)
             found = functions.get(id(value))
             if found is not None and found[0] is value:
                 held[key] = found[1]
-                places.append((held, key))
-    return places
 
 
-def _counting(watch: Any, one: Probe, original: Any) -> Any:
-    """The function, counted; each kind of probe has the least that it needs between the program and its function."""
+def _counting(one: Probe, original: Any) -> Any:
+    """The function, counted. It is made once: that takes longer than to put it in its place."""
+    known = _made.get((id(original), one.name))
+    if known is None:
+        known = _made[id(original), one.name] = original, _make(one, original)
+    return known[1]
+
+
+def _make(one: Probe, original: Any) -> Any:
+    """Each kind of probe has the least that it needs between the program and its function."""
     kind = type(original) if isinstance(original, (staticmethod, classmethod)) else None
     function = original.__func__ if kind is not None else original
     make = _simple if one.before is None and one.handing is None else _around
-    counted = functools.wraps(function)(make(watch, one, function))
+    make = _again if one.decide is not None else make
+    counted = functools.wraps(function)(make(one, function))
     counted.__bitwatt_probe__ = one.name  # type: ignore[attr-defined]
     return kind(counted) if kind is not None else counted
 
 
-def _simple(watch: Any, one: Probe, function: Any) -> Any:
+def _simple(one: Probe, function: Any) -> Any:
     name, sizes, alone = one.name, one.sizes, (one.name,)
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        frames = STACK.get() if watch.on else ()
+        frames = STACK.get()
         if not frames or name in frames[-1].unheard:
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
@@ -186,16 +198,54 @@ def _simple(watch: Any, one: Probe, function: Any) -> Any:
             try:
                 seen = (name, *(sizes(args, kwargs, result) or ()))
             except Exception as error:
-                seen = _lost(watch, name, error)
-        frames[-1].probes[seen] += 1
+                seen = _lost(name, error)
+        probes = frames[-1].probes
+        probes[seen] = probes.get(seen, 0) + 1
         return result
 
     return counted
 
 
-def _around(watch: Any, one: Probe, function: Any) -> Any:
+def _again(one: Probe, function: Any) -> Any:
+    """For what a solver calls hundreds of times with the same data: sizes are read once."""
+    assert one.decide is not None
+    assert one.sizes is not None
+    name, sizes, (i, j, k) = one.name, one.sizes, one.decide
+    last = max(one.decide)
+
     def counted(*args: Any, **kwargs: Any) -> Any:
-        frames = STACK.get() if watch.on else ()
+        frames = STACK.get()
+        if not frames or name in frames[-1].unheard:
+            return function(*args, **kwargs)
+        frame = frames[-1]
+        result = function(*args, **kwargs)
+        known = frame.again
+        if (
+            known is not None
+            and known[0] is name
+            and not kwargs
+            and len(args) > last
+            and args[i] is known[1]
+            and args[j] is known[2]
+            and args[k] is known[3]
+        ):
+            frame.probes[known[4]] += 1
+            return result
+        try:
+            seen = (name, *(sizes(args, kwargs, result) or ()))
+        except Exception as error:
+            seen = _lost(name, error)
+        frame.probes[seen] = frame.probes.get(seen, 0) + 1
+        if not kwargs and len(args) > last:
+            frame.again = (name, args[i], args[j], args[k], seen)
+        return result
+
+    return counted
+
+
+def _around(one: Probe, function: Any) -> Any:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        frames = STACK.get()
         if not frames or one.name in frames[-1].unheard:
             return function(*args, **kwargs)
         told: dict[str, Any] = kwargs
@@ -204,7 +254,7 @@ def _around(watch: Any, one: Probe, function: Any) -> Any:
             try:
                 told["before"] = one.before(args)
             except Exception as error:
-                _lost(watch, one.name, error)
+                _lost(one.name, error)
         result = function(*args, **kwargs)
         try:
             found = one.sizes(args, told, result) if one.sizes is not None else ()
@@ -212,22 +262,23 @@ def _around(watch: Any, one: Probe, function: Any) -> Any:
                 return result
             seen = (one.name, *found)
         except Exception as error:
-            seen = _lost(watch, one.name, error)
+            seen = _lost(one.name, error)
         probes = frames[-1].probes
-        probes[seen] += 1
+        probes[seen] = probes.get(seen, 0) + 1
         if one.handing is None:
             return result
         inner = (f"{one.name}_inner", *seen[1:])
 
         def tick(*more: Any) -> None:
-            probes[(*inner, *more)] += 1
+            what = (*inner, *more)
+            probes[what] = probes.get(what, 0) + 1
 
         return one.handing(result, tick)
 
     return counted
 
 
-def _lost(watch: Any, name: str, error: Exception) -> tuple[Any, ...]:
+def _lost(name: str, error: Exception) -> tuple[Any, ...]:
     """The fit comes first; its count is then a lower bound, and says so."""
-    watch.notes.setdefault(f"{name} could not be counted: {type(error).__name__}: {error}", None)
+    _notes[0].setdefault(f"{name} could not be counted: {type(error).__name__}: {error}", None)
     return (name, "unknown")

@@ -159,7 +159,8 @@ def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell
         facts.outdated(self)
         if told and told[0][0] == "round" and not any(what[0] == "round" for what in frame.probes):
             _begun[self] = max(_rounds(self) - 1, 0), told[0][1]
-        frame.probes.update(told)
+        for what in told:
+            frame.probes[what] = frame.probes.get(what, 0) + 1
         if own is not None:
             _own_code(watch, frame, context, library, name, own)
         return result

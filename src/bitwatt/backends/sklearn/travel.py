@@ -11,12 +11,11 @@ import itertools
 import os
 import secrets
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from bitwatt.backends.sklearn.frames import Frame, Parts
+from bitwatt.backends.sklearn.frames import Frame, Parts, tally
 from bitwatt.context import Context
 from bitwatt.ledger import Row
 
@@ -53,7 +52,7 @@ class Brought(NamedTuple):
     rows: list[Row]
     kinds: dict[str, str]
     notes: tuple[str, ...]
-    probes: Counter[Any]
+    probes: dict[tuple[Any, ...], int]
 
 
 class Home:
@@ -66,7 +65,7 @@ class Home:
         self.sent = 0
         self.ran_here = False
         self._brought: dict[str, Brought | None] = {}  # by task, None once it is settled
-        self._probes: list[Counter[Any]] = []
+        self._probes: list[dict[tuple[Any, ...], int]] = []
         self._lock = threading.Lock()  # results come on threads of joblib's
         self._open = True
 
@@ -74,7 +73,7 @@ class Home:
         """Something of it is on its way, and will ask for it."""
         HOMES[self.number] = self
 
-    def counted_here(self, seen: Counter[Any]) -> None:
+    def counted_here(self, seen: dict[tuple[Any, ...], int]) -> None:
         with self._lock:
             self._probes.append(seen)
 
@@ -98,7 +97,7 @@ class Home:
         if self.frames:
             frame = self.frames[-1]
             for one in seen:
-                frame.probes.update(one)
+                tally(frame.probes, one)
 
     def close(self, reason: str) -> None:
         self.settle()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from bitwatt.backends.harvest import Folder, Harvest
 from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, rounds
-from bitwatt.backends.sklearn.calls import MANY, Calls
+from bitwatt.backends.sklearn.calls import MANY, Call, Calls
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.text import _torch_state
 from bitwatt.context import Context, Token, current, entered, left, phase_path
@@ -27,6 +27,9 @@ _ROOM = 10_000
 class EstimatorWatch:
     """One per process while any session is open."""
 
+    #: The one that is at work. What is put in the place of methods is made once, for all that come after each other.
+    now: ClassVar[EstimatorWatch | None] = None
+
     def __init__(self) -> None:
         self.on = True
         self.calls: dict[Context, Calls] = {}
@@ -39,6 +42,7 @@ class EstimatorWatch:
         self._manners: dict[tuple[type, str], tuple[bool, frozenset[str], str]] = {}
 
     def start(self) -> None:
+        type(self).now = self
         readers.load()
         facts.forget()
         self._undo += methods.install(self)
@@ -48,9 +52,10 @@ class EstimatorWatch:
         self._undo += parallel.install(self)
 
     def stop(self) -> None:
-        self.on = False
+        self.forget()
         while self._undo:
             self._undo.pop()()
+        facts.forget()
 
     def arrive(self) -> None:
         """A patch holds for every thread."""
@@ -59,6 +64,8 @@ class EstimatorWatch:
 
     def forget(self) -> None:
         self.on = False
+        if type(self).now is self:
+            type(self).now = None
 
     def enter(self, estimator: Any, method: str, above: Frame | None) -> Frame:
         kind = type(estimator)
@@ -79,18 +86,26 @@ class EstimatorWatch:
     def record(self, frame: Frame, function: Any, args: Any, kwargs: Any, result: Any, context: Context) -> None:
         """It is called for every method that ends, so it does at once only what cannot wait."""
         try:
-            estimator, method, scope = frame.estimator, frame.method, frame.scope
+            estimator, method, phase, scope = frame.estimator, frame.method, frame.phase, frame.scope
+            kind, keywords, probes = type(estimator), tuple(kwargs), frame.probes
+            parameters, fitted = facts.hyper_parameters(estimator), facts.fitted(estimator, method in _FITS)
+            values, out = facts.arguments(args, kwargs), None if result is estimator else facts.output(result)
+            key = (
+                scope, phase, kind, method, id(function), id(parameters), id(fitted), id(out), keywords,
+                *map(id, values), *probes.items(),
+            )  # fmt: skip
             calls = self.calls.get(context) or self._calls(context)
-            calls.waiting.append((
-                frame.phase, scope, type(estimator), method, function, facts.hyper_parameters(estimator),
-                facts.fitted(estimator, method in _FITS), facts.arguments(args, kwargs), frame.probes,
-                None if result is estimator else facts.output(result),
-            ))  # fmt: skip
+            known = calls.known
+            call = known.get(key)
+            if call is None:
+                call = Call(phase, scope, kind, method, function, parameters, fitted, values, keywords, probes, out)
+                known[key] = call
+                if scope not in self.layers:
+                    self.layers[scope] = Layer(kind.__name__)
+            calls.waiting.append(call)
             if len(calls.waiting) >= MANY:
-                calls.ledger()
+                calls.count()
                 self.relieve(context)
-            if scope not in self.layers:
-                self.layers[scope] = Layer(type(estimator).__name__)
         except Exception as error:  # the user's program comes first
             name = f"{type(frame.estimator).__name__}.{frame.method}"
             note = f"{name} could not be recorded: {type(error).__name__}: {error}"

@@ -46,13 +46,13 @@ def _classify(code: CodeType) -> str:
             return LOSS
         if inner == "nn/modules/loss.py":
             return LOSS
-        if inner == "amp/grad_scaler.py":
+        if inner == "amp/grad_scaler.py" or (inner, name) == ("distributed/pipelining/stage.py", "scale_grads"):
             return SCALER
         if inner == "utils/checkpoint.py" and name in ("unpack_hook", "recompute_fn", "backward"):
             return RECOMPUTE
         if (inner, name) in (("utils/checkpoint.py", "forward"), ("autograd/function.py", "apply")):
             return CHECKPOINT
-        if inner == "autograd/__init__.py":
+        if inner in ("autograd/__init__.py", "distributed/pipelining/_backward.py"):  # the latter adds gradients itself
             return SEED
         if inner == "autograd/graph.py" and name == "_engine_run_backward":
             return ENGINE

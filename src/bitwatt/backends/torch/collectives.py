@@ -11,6 +11,7 @@ import os
 import secrets
 import time
 import weakref
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,16 +24,17 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from bitwatt.backends.torch import parallel
 from bitwatt.backends.torch.contents import Contents
 from bitwatt.backends.torch.device_clock import DeviceClock
+from bitwatt.context import phase
 from bitwatt.imports import when_imported
 from bitwatt.ranks.arrivals import Recorder
 from bitwatt.ranks.identity import from_environment, this_rank
+from bitwatt.ranks.shares import LEARNING_SHAPES
 from bitwatt.records import Axis, Rank
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.watch import TorchWatch
 
 _now = time.perf_counter
-_graph_task = torch._C._current_graph_task_id
 _queue = torch.autograd.Variable._execution_engine.queue_callback
 _is_compiling = torch.compiler.is_compiling
 
@@ -66,12 +68,10 @@ class Collectives:
         self.watch = watch
         self.rank: Rank | None = None
         self.recorder = Recorder()
-        self.seconds: dict[str, float] = {}
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.axes: dict[Axis, None] = {}
-        self._reduces = ""  # the group over which C++ adds up gradients
-        self._ddp: Callable[[], Any] = lambda: None  # who does
+        self._ddp: Callable[[], Any] = lambda: None  # who adds up gradients in C++
         self._overlap: float | None = None
-        self._own_part = 0.0  # when this rank had all its gradients; -1 while it computes them
         self.device: DeviceClock | None = None  # where the model is on a GPU, whose waits the host does not see
         self._optimizer: Any = None  # the one whose steps count
         self._others = 0  # steps of others since
@@ -120,9 +120,9 @@ class Collectives:
         self.watch.contents = Contents()
         self.watch.scopes.listeners.append(lambda module: self._attempt(lambda: self._saw(module)))
         self._time_groups(c10d)
-        self._time_backward()
         self._undo.append(when_imported("torch.distributed._functional_collectives", self._time_functional))
         self._undo.append(when_imported("torch.distributed.pipelining.stage", self._see_stages))
+        self._undo.append(when_imported("torch.distributed.pipelining.schedules", self._see_schedules))
         self._undo.append(register_optimizer_step_post_hook(self._stepped).remove)
 
     # -- what is hung in
@@ -145,22 +145,22 @@ class Collectives:
 
     def _timed(self, call: Any) -> Any:
         def timed(group: Any, *args: Any, **kwargs: Any) -> Any:
-            arrived = self._arrived()
+            arrived = _now() if self.device is None else self._arrived()
             try:
                 return call(group, *args, **kwargs)
             finally:
                 self._group = group.group_name
-                self.left(arrived, _now())
+                self._left(arrived)
 
         return timed
 
     def _timed_wait(self, wait: Any) -> Any:
         def timed(work: Any, *args: Any, **kwargs: Any) -> Any:
-            arrived = self._arrived()
+            arrived = _now() if self.device is None else self._arrived()
             try:
                 return wait(work, *args, **kwargs)
             finally:
-                self.left(arrived, _now())
+                self._left(arrived)
 
         return timed
 
@@ -169,20 +169,21 @@ class Collectives:
             self._on_device(self.device.mark)
         return _now()
 
+    def _left(self, arrived: float) -> None:
+        """This rank came to the others and goes on now."""
+        left = _now()
+        if self.device is None:
+            self.recorder.waited(arrived, left)
+        else:
+            self._on_device(self.device.mark)
+        self.seconds[self._group] += left - arrived
+
     def _on_device(self, do: Callable[[], None]) -> None:
         try:
             do()
         except Exception as error:  # the program's step goes on, without a clock
             self.device = None
             self.watch.failed("the device's clock", error)
-
-    def left(self, arrived: float, left: float) -> None:
-        """This rank came to the others and went on."""
-        if self.device is not None:
-            self._on_device(self.device.mark)
-        else:
-            self.recorder.waited(arrived, left)
-        self.seconds[self._group] = self.seconds.get(self._group, 0.0) + left - arrived
 
     def _time_functional(self) -> None:
         import torch.distributed._functional_collectives as functional
@@ -196,35 +197,36 @@ class Collectives:
             try:
                 return wait(tensor)
             finally:
-                self.left(arrived, _now())
+                self._left(arrived)
 
         self._replace(functional, "wait_tensor", wait_tensor)
 
-    def _time_backward(self) -> None:
-        engine = torch.autograd._engine_run_backward
+    def _time_reducing(self, group: str) -> Callable[[Any], None]:
+        """A hook for a weight that DDP looks after. What it queues comes before what DDP queues when it has all
+        gradients, which is to wait for the others; what is queued then comes after it. Every line here is felt: it runs
+        where torch's own code has just filled the processor's caches."""
+        arrived, seconds = -1.0, self.seconds
 
-        def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-            if not self._reduces or _graph_task() >= 0:
-                return engine(*args, **kwargs)
-            self._own_part = 0.0
-            try:
-                return engine(*args, **kwargs)
-            finally:
-                if self._own_part > 0.0:
-                    self._group = self._reduces
-                    self.left(self._own_part, _now())
+        def has_gradient(_: Any) -> None:
+            _queue(own_part_done)
 
-        self._replace(torch.autograd, "_engine_run_backward", _engine_run_backward)
+        def own_part_done() -> None:
+            nonlocal arrived
+            if arrived < 0.0:  # else another weight has told
+                arrived = _now() if self.device is None else self._arrived()
+                _queue(reduced)
 
-    def _has_gradient(self, _: Any) -> None:
-        """One of the last layer's weights, early in backward. What is queued now comes before what DDP queues when it
-        has them all, and that waits."""
-        if self._own_part == 0.0:
-            self._own_part = -1.0
-            _queue(self._own_part_done)
+        def reduced() -> None:
+            nonlocal arrived
+            left = _now()
+            if self.device is None:
+                self.recorder.waited(arrived, left)
+            else:
+                self._on_device(self.device.mark)
+            seconds[group] += left - arrived
+            arrived = -1.0
 
-    def _own_part_done(self) -> None:
-        self._own_part = self._arrived()
+        return has_gradient
 
     def _see_stages(self) -> None:
         stages = parallel.stage_class()
@@ -239,13 +241,18 @@ class Collectives:
 
         self._replace(stages, "forward_one_chunk", forward_one_chunk)
 
+    def _see_schedules(self) -> None:
+        """The program in one process need not learn shapes: this work has a phase of its own."""
+        for owner, name in parallel.first_looks():
+            self._replace(owner, name, phase(LEARNING_SHAPES)(vars(owner)[name]))
+
     # -- what is seen
 
     def _saw(self, module: nn.Module) -> None:
         """A model is called for the first time."""
-        for ddp, group, parameter in parallel.reduced_in_backward(module):
-            self._reduces, self._ddp = group, weakref.ref(ddp)
-            self._undo.append(parameter.register_post_accumulate_grad_hook(self._has_gradient).remove)
+        for ddp, group, weights in parallel.reduced_in_backward(module):
+            self._ddp, hook = weakref.ref(ddp), self._time_reducing(group)
+            self._undo += [weight.register_post_accumulate_grad_hook(hook).remove for weight in weights]
         self.axes.update(dict.fromkeys(parallel.axes_of(module)))
         if self.device is None and any(parameter.is_cuda for parameter in module.parameters()):
             self.recorder = Recorder()

@@ -19,9 +19,10 @@ from torch import nn
 
 from bitwatt.backends.torch.mode import mode_here
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.functions import Functions
-from bitwatt.backends.torch.replay.marks import quick
+from bitwatt.backends.torch.replay.functions import FUNCTION, Functions
+from bitwatt.backends.torch.replay.marks import arguments
 from bitwatt.backends.torch.state import AFTER, BEFORE_GRAPH, FORWARD, LOSS, ThreadState, graph_task
+from bitwatt.backends.torch.tensors import nodes_behind
 from bitwatt.context import current
 from bitwatt.imports import when_imported
 from bitwatt.records import Op
@@ -30,9 +31,12 @@ if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.learner import Learner
     from bitwatt.backends.torch.watch import TorchWatch
 
+_getframe = sys._getframe
 _OURS = __name__.partition(".")[0]
 #: The function in which torch calls compiled code.
 _WRAPPER = "compile_wrapper"
+#: What it calls first of all, before it looks at the dispatch keys, and after all else.
+_STANCE, _LAST = "_is_skip_guard_eval_unsafe_stance", "_maybe_set_eval_frame"
 _CALLED, _CHOSEN, _RUNNING = range(3)
 _sequence = torch.autograd._get_sequence_nr
 #: A backward that is counted though its forward was compiled, and cannot be seen into.
@@ -46,7 +50,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
     def patch() -> None:
         frames: Any = sys.modules["torch._dynamo.eval_frame"]
-        if watch.on and hasattr(frames, "_callback_from_stance") and hasattr(frames, "_maybe_set_eval_frame"):
+        if watch.on and hasattr(frames, "_callback_from_stance") and hasattr(frames, _LAST):
             undo.extend([Regions(watch).install(frames), _leave_us_out()])
         elif watch.on:  # by torch's public switch: all threads run eagerly while the session is open
             stance = torch.compiler.set_stance("force_eager")
@@ -108,7 +112,7 @@ def eager_backward(watch: TorchWatch, roots: Any) -> Iterator[None]:
 
 def _compiled_nodes(roots: Any, limit: int = 10_000) -> int:
     """Nodes behind `roots` whose backward was compiled with their forward: what is fused in it passes no dispatcher."""
-    waiting = [root.grad_fn for root in roots if root.grad_fn is not None]
+    waiting = nodes_behind(roots)
     seen, found = set(waiting), 0
     while waiting and len(seen) < limit:
         node = waiting.pop()
@@ -122,10 +126,10 @@ def _compiled_nodes(roots: Any, limit: int = 10_000) -> int:
 class Region:
     """An outermost call of a compiled function, which is an event."""
 
-    __slots__ = ("frame", "handling", "learner", "stage", "state", "undo")
+    __slots__ = ("frame", "handling", "learner", "stage", "state", "swift", "undo")
 
-    def __init__(self, frame: Any, state: ThreadState, learner: Learner) -> None:
-        self.frame, self.state, self.learner = frame, state, learner
+    def __init__(self, frame: Any, state: ThreadState, learner: Learner, swift: bool = False) -> None:
+        self.frame, self.state, self.learner, self.swift = frame, state, learner, swift
         self.stage = _CALLED
         self.handling = sys.exc_info()[1]  # an exception that has nothing to do with it
         self.undo: Callable[[], None] | None = None
@@ -143,38 +147,41 @@ class Regions:
         self.watch = watch
         self.functions = Functions(watch.events.structures)
         self._open = _Open()
+        self._lock, self._regions = threading.Lock(), 0
+        self._await_last: Callable[[bool], None] = lambda _: None
 
     def install(self, frames: Any) -> Callable[[], None]:
-        """A call of compiled code sets the frame evaluation to None, then to what the stance says, at last to what it
-        was. Its dispatch keys are frozen between the first and the last: only there may a mode come or go."""
-        names = ("set_eval_frame", "_callback_from_stance", "_maybe_set_eval_frame")
+        """A call of compiled code asks for a stance, chooses its frame evaluation by it, and sets it; at last it sets
+        what was before. Its dispatch keys are frozen in between: a mode may only come or go at both ends. torch itself
+        sets frame evaluations often, where it does not want to be compiled: ours stands there only while it is awaited.
+        """
+        first = _STANCE if hasattr(frames, _STANCE) else "set_eval_frame"
+        names = (first, "_callback_from_stance", _LAST)
         begin, choose, set_frame = originals = [getattr(frames, name) for name in names]
         regions = self._open
 
-        def set_eval_frame(callback: Any) -> Any:
-            frame = sys._getframe(1)
-            if (
-                frame.f_code.co_name == _WRAPPER
-                and self.watch.on
-                and (not regions.open or regions.open[-1].frame is not frame)
-            ):
+        def begins(*args: Any) -> Any:
+            frame = _getframe(1)
+            if frame.f_code.co_name == _WRAPPER and not (regions.open and regions.open[-1].frame is frame):
                 self._enter(frame)
-            return begin(callback)
+            return begin(*args)
 
         def callback_from_stance(callback: Any) -> Any:
-            chosen, frame = choose(callback), sys._getframe(1)
+            chosen = choose(callback)
+            if chosen is None and not regions.open:
+                return None
+            frame = _getframe(1)
             if regions.open and regions.open[-1].frame is frame:
                 regions.open[-1].stage = _CHOSEN
-            if chosen is None or not self.watch.on:
-                return chosen
-            return None if self._counts(frame) else chosen
+            return None if chosen is None or (self.watch.on and self._counts(frame)) else chosen
 
         def maybe_set_eval_frame(callback: Any) -> Any:
-            open_, frame = regions.open, sys._getframe(1)
-            if open_ and open_[-1].frame is frame:
+            open_ = regions.open
+            if open_ and open_[-1].frame is _getframe(1):
                 if open_[-1].stage == _CHOSEN:
                     open_[-1].stage = _RUNNING
                 else:
+                    self._awaited(False)
                     self._end(open_.pop())
             return set_frame(callback)
 
@@ -182,41 +189,69 @@ class Regions:
             for name, function in zip(names, functions, strict=True):
                 setattr(frames, name, function)
 
-        replace(set_eval_frame, callback_from_stance, maybe_set_eval_frame)
+        def await_last(on: bool) -> None:
+            setattr(frames, _LAST, maybe_set_eval_frame if on else set_frame)
+
+        self._await_last = await_last
+        replace(begins, callback_from_stance, set_frame)
         return lambda: replace(*originals)
+
+    def _awaited(self, on: bool) -> None:
+        """One more region is open on some thread, or one less."""
+        with self._lock:
+            self._regions += 1 if on else -1
+            self._await_last(self._regions > 0 and self.watch.on)
+
+    def _opens(self, region: Region) -> None:
+        self._open.open.append(region)
+        self._awaited(True)
 
     def _enter(self, frame: Any) -> None:
         """Compiled code is called. If nothing is under way, the call is an event."""
         state = self.watch.states.here
         learner = state.learner
-        if learner is None or learner.replaying or graph_task() >= 0:
+        if learner is None or learner.mute or learner.replaying or graph_task() >= 0 or not self.watch.on:
             return
         inside = frame.f_locals
         if not self.functions.knows(inside.get("fn")) and not _is_event(inside):
             return
         if inside["self"].export or torch.compiler.is_compiling():
             return
-        if learner.swift:
+        if learner.swift is not None:
+            if learner.next[0] == FUNCTION and self._is_expected(state, learner, frame, inside):
+                return
             learner.surprised()
         learner = self.watch.events.ready(state)
         if learner is not None:
             self._begin(state, learner, frame, inside)
 
+    def _is_expected(self, state: ThreadState, learner: Learner, frame: Any, inside: Any) -> bool:
+        """The swiftest way of a compiled function."""
+        try:
+            function = self.functions.of(inside["fn"])
+            if not learner.next[1](function, inside["args"], inside["kwargs"]):
+                return False
+        except Exception:  # what cannot be marked: the long way knows how to go on
+            return False
+        learner.mute = True
+        self._opens(region := Region(frame, state, learner, swift=True))
+        if function.optimizers:
+            region.undo = self.watch.optimizer_hooks.out()
+        return True
+
     def _begin(self, state: ThreadState, learner: Learner, frame: Any, inside: Any) -> None:
         try:
             function = self.functions.of(inside["fn"])
-            values = [quick(arg) for arg in inside["args"]]
-            if inside["kwargs"]:
-                values += [(name, quick(value)) for name, value in inside["kwargs"].items()]
+            values = arguments(inside["args"], inside["kwargs"], sizes=True)
             mark = self.functions.mark(function)
         except Exception as error:  # the program comes first: what cannot be marked is counted
             learner.skip()
             self.watch.failed("the mark of a call", error)
             return
-        known = learner.begin(mark, tuple(values))
+        known = learner.begin(mark, values)
         learner.compiled = True
         region = Region(frame, state, learner)
-        self._open.open.append(region)
+        self._opens(region)
         if known:
             if function.optimizers:
                 region.undo = self.watch.optimizer_hooks.out()
@@ -231,7 +266,7 @@ class Regions:
         learner = state.learner
         if learner is not None:
             learner.compiled = True
-            if learner.replaying:
+            if learner.mute or learner.replaying:
                 return False
         counted = mode_here(self.watch) is not None or (graph_task() < 0 and _is_unknown(state))
         if not counted or getattr(frame.f_locals.get("self"), "export", False):
@@ -243,6 +278,11 @@ class Regions:
         if region.undo is not None:
             region.undo()
         state, learner = region.state, region.learner
+        if region.swift:
+            if sys.exc_info()[1] is not region.handling:
+                learner.abort()
+            learner.mute = False
+            return
         function, learner.function = learner.function, None
         step = learner.step
         if step is None or sys.exc_info()[1] is not region.handling:

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from torch.utils.data import _utils, dataloader
 
 from bitwatt.backends.torch import compact
-from bitwatt.backends.torch.state import Frame, graph_task
+from bitwatt.backends.torch.replay.events import marks_of_fetch
+from bitwatt.backends.torch.replay.memory import FETCH
+from bitwatt.backends.torch.state import Frame, ThreadState, graph_task
 from bitwatt.context import Token, current, opened
 from bitwatt.records import Op
 
@@ -72,6 +74,8 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         if getattr(self, "_workers", None) and context is not None and _started_in(self) is not context.token:
             watch.notes[_UNSEEN] = None
         state = watch.states.here
+        if state.learner is not None and state.learner.swift is not None:  # pushed where something else comes
+            return original_next(self)
         frame = state.push("preprocess", "DataLoader")
         try:
             return original_next(self)
@@ -92,16 +96,37 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
     def watched_fetch(self: Any, index: Any) -> Any:
         state = watch.states.here
         learner = state.learner if watch.on and graph_task() < 0 else None
-        if learner is None or learner.replaying:
+        if learner is None or learner.replaying or learner.mute:
             return original_fetch(self, index)
-        if learner.swift:
+        if learner.swift is not None:
+            kind, expected = learner.next
+            if kind == FETCH and expected(*marks_of_fetch(self.dataset, index)):
+                return run(learner, self, index)
             learner.surprised()
+        frame = state.push("preprocess", "DataLoader") if state.top.phase != "preprocess" else None
+        try:
+            return fetch_event(state, self, index)
+        finally:
+            if frame is not None:
+                state.pop(frame)
+
+    def run(learner: Any, fetcher: Any, index: Any) -> Any:
+        learner.mute = True
+        try:
+            batch = original_fetch(fetcher, index)
+        except BaseException:
+            learner.abort()
+            raise
+        learner.mute = False
+        return batch
+
+    def fetch_event(state: ThreadState, fetcher: Any, index: Any) -> Any:
         learner = watch.events.ready(state)
         if learner is None:
-            return original_fetch(self, index)
-        watch.events.begin_fetch(learner, self.dataset, index)
+            return original_fetch(fetcher, index)
+        learner.begin(*marks_of_fetch(fetcher.dataset, index))
         try:
-            batch = original_fetch(self, index)
+            batch = original_fetch(fetcher, index)
         except BaseException:
             learner.abort()
             raise

@@ -105,7 +105,7 @@ class Graphs:
     def begin(self, graph: Any) -> None:
         _captured.pop(graph, None)
         state = self.watch.states.here
-        if state.learner is not None and state.learner.replaying:
+        if state.learner is not None and (state.learner.replaying or state.learner.mute):
             return  # a part of something known, which captures for itself: compiled code does
         woken = state.resting is not None
         if woken:
@@ -116,6 +116,7 @@ class Graphs:
             state.capturing = True
 
     def end(self, graph: Any) -> None:
+        self.watch.scopes.look_later()
         capture = self._under_way.pop(graph, None)
         if capture is None:
             return
@@ -137,9 +138,17 @@ class Graphs:
             captured = _captured[graph] = Captured(self.watch.scopes, None)
         state = self.watch.states.here
         learner = state.learner
-        if learner is not None and learner.swift and not learner.replaying:
+        free = graph_task() < 0 and (learner is None or not (learner.replaying or learner.mute))
+        if free and learner is not None and learner.swift is not None:
+            kind, expected = learner.next
+            if kind == GRAPH and expected((GRAPH, captured.number)):
+                try:
+                    run(graph)
+                except BaseException:
+                    learner.abort()
+                    raise
+                return
             learner.surprised()
-        free = graph_task() < 0 and (learner is None or not learner.replaying)
         learner = self.watch.events.ready(state) if free else None
         if learner is not None:
             self._event(state, learner, graph, captured, run)

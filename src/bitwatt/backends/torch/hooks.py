@@ -11,9 +11,9 @@ import torch.autograd
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from bitwatt.backends.torch import compiling
-from bitwatt.backends.torch.replay import swift
-from bitwatt.backends.torch.replay.memory import STEP
+from bitwatt.backends.torch.replay.memory import BACKWARD, STEP
 from bitwatt.backends.torch.state import Launch, Step, ThreadState, graph_task
+from bitwatt.backends.torch.tensors import nodes_behind
 from bitwatt.context import current
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class OptimizerHooks:
     """A frame for every step of optimizers that fire torch's global hooks; others are found by their Python frames."""
 
     def __init__(self, watch: TorchWatch) -> None:
-        self.watch = watch
+        self.watch, self._states = watch, watch.states
         self._undo: list[Callable[[], None]] = []
 
     def install(self) -> Callable[[], None]:
@@ -59,18 +59,22 @@ class OptimizerHooks:
         if self.watch.on and not self._undo:
             self.install()
 
-    def enter(self, optimizer: Any, *args: Any) -> None:
+    def enter(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not self.watch.on:
             return
-        state = self.watch.states.here
-        learner, inside = state.learner, graph_task() >= 0
-        if learner is not None and learner.swift:
-            if learner.replaying or inside or (not _has_closure(args) and swift.step(learner, optimizer)):
+        state = self._states.here
+        learner = state.learner
+        if learner is not None and learner.swift is not None:
+            if learner.mute:
+                return
+            kind, expected = learner.next
+            if kind == STEP and not (kwargs or len(args) > 1) and expected(optimizer):
                 return
             learner.surprised()
+        inside = graph_task() >= 0
         if inside and self.watch.replays_backward():
             return
-        learner = self.watch.events.ready(state) if not inside and not _has_closure(args) else None
+        learner = self.watch.events.ready(state) if not inside and not _has_closure(args, kwargs) else None
         if learner is not None and self.watch.events.begin_step(learner, optimizer):
             if learner.lane is None:
                 state.settle()
@@ -86,7 +90,7 @@ class OptimizerHooks:
         state.push("optimizer", type(optimizer).__name__, Step(optimizer, sys._getframe(1)))
 
     def leave(self, optimizer: Any, *_: Any) -> None:
-        state = self.watch.states.here
+        state = self._states.here
         learner = state.learner
         if learner is not None and learner.step is None and state.resting is not None:
             return  # it went the swift way
@@ -107,9 +111,8 @@ class OptimizerHooks:
             self.watch.part(state)
 
 
-def _has_closure(call: tuple[Any, ...]) -> bool:
-    """`call` is what a hook gets: the arguments of `step`, the optimizer first among them."""
-    args, kwargs = call
+def _has_closure(args: Any, kwargs: Any) -> bool:
+    """Given are the arguments of `step`, the optimizer first among them."""
     return (len(args) > 1 and args[1] is not None) or bool(kwargs and kwargs.get("closure") is not None)
 
 
@@ -122,7 +125,7 @@ def _who_ran_forward(watch: TorchWatch, state: ThreadState) -> list[ThreadState]
 
 def _reaches(roots: Any, left: int, limit: int = 10_000) -> bool:
     """Whether the graph behind `roots` goes back to nodes made before number `left`, when a model was last left."""
-    nodes = [root.grad_fn for root in roots if root.grad_fn is not None]
+    nodes = nodes_behind(roots)
     seen = set(nodes)
     while nodes and len(seen) < limit:
         node = nodes.pop()
@@ -146,16 +149,21 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
             return engine(*args, **kwargs)
         state = watch.states.here
         learner = state.learner
-        if learner is not None and learner.swift and not learner.replaying and graph_task() < 0:
-            if swift.backward(learner, args[0], _options(args, kwargs)):
-                try:
-                    return engine(*args, **kwargs)
-                except BaseException:
-                    learner.abort()
-                    raise
-            learner.surprised()
-        if learner is not None and learner.replaying:  # inside a call that is known
-            return engine(*args, **kwargs)
+        if learner is not None:
+            if learner.replaying or learner.mute:  # inside a call that is known
+                return engine(*args, **kwargs)
+            if learner.swift is not None:
+                kind, expected = learner.next
+                if kind == BACKWARD and expected(args, kwargs):
+                    learner.mute = True
+                    try:
+                        out = engine(*args, **kwargs)
+                    except BaseException:
+                        learner.abort()
+                        raise
+                    learner.mute = False
+                    return out
+                learner.surprised()
         learner = watch.events.ready(state) if graph_task() < 0 else None
         if learner is not None:
             return run_event(state, learner, args, kwargs)

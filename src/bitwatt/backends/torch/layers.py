@@ -52,6 +52,11 @@ def is_packed(module: nn.Module) -> bool:
     return any(name in place for place in (module.__dict__, module._modules) for name in _PACKED)
 
 
+def is_capturing() -> bool:
+    """Whether this thread captures a CUDA graph: reading a value would end that, and the program with it."""
+    return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
+
+
 def describe(module: nn.Module) -> Layer:
     """Everything about a layer that shapes and dtypes of its ops do not tell. Called inside `unseen`."""
     held = own_parameters(module)

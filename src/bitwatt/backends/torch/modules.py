@@ -14,8 +14,7 @@ import torch
 from torch import nn
 
 from bitwatt.backends.torch import code
-from bitwatt.backends.torch.replay import swift
-from bitwatt.backends.torch.replay.memory import STEP
+from bitwatt.backends.torch.replay.memory import CALL, STEP
 from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import any_needs_grad, follow, tensors_in
@@ -29,6 +28,8 @@ _sequence = torch.autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
 
+#: What torch's call of a module looks up.
+_CALL_NAMES = ("_compiled_call_impl", "_call_impl")
 #: A module called inside one of these phases begins one of its own.
 _OPEN_PHASES = (BEFORE, BEFORE_GRAPH, AFTER, LOSS, "other", "preprocess")
 
@@ -47,36 +48,36 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
 def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., Any]:
     states, calls, events = watch.states, ModuleCalls(watch), watch.events
+    #: A frame less in each call of a module: torch's own call does nothing else.
+    inlined = getattr(call, "__code__", None) is not None and call.__code__.co_names == _CALL_NAMES
 
     def watched_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         state = states.here
         learner = state.learner
-        if (
-            learner is not None
-            and learner.replaying  # inside an event that is known
-            and (learner.kind != STEP or not events.is_stale(learner))
-        ):
+        if learner is not None and learner.mute:  # inside an event that is known
             learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+            if inlined and self._compiled_call_impl is None:
+                return self._call_impl(*args, **kwargs)
             return call(self, *args, **kwargs)
+        if learner is not None and learner.swift is not None:
+            kind, expected = learner.next
+            if kind == CALL and expected(self, args, kwargs):
+                learner.mute = True
+                try:
+                    out = call(self, *args, **kwargs)
+                except BaseException:
+                    learner.abort()
+                    raise
+                learner.mute = False
+                return out
         if _is_compiling() or not watch.on:
             return call(self, *args, **kwargs)
         if learner is not None:
-            if learner.swift:
-                if graph_task() >= 0:  # recomputed
-                    learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
-                    return call(self, *args, **kwargs)
-                if not kwargs and swift.call(learner, events.structures, self, args):
-                    learner.replaying = True
-                    try:
-                        out = call(self, *args)
-                    except BaseException:
-                        learner.abort()
-                        raise
-                    learner.replaying = False
-                    return out
-                learner.surprised()
-            if learner.step is not None and learner.kind != STEP:  # inside an event
+            learner.surprised()
+            if learner.step is not None and (learner.kind != STEP or not events.is_stale(learner)):  # inside an event
                 learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+                if learner.replaying:
+                    return call(self, *args, **kwargs)
             elif graph_task() < 0 and (learner := events.ready(state)) is not None:
                 return calls.event(state, learner, call, self, args, kwargs)
         if graph_task() >= 0 and watch.replays_backward():  # recomputed, perhaps on one of autograd's threads

@@ -10,6 +10,9 @@ from torch import nn
 
 from bitwatt.records import Axis, spread
 
+#: Of a model that may leave out weights, about so many are asked whether backward has reached them.
+_ASKED = 4
+
 
 def ranks_of(group: Any) -> str:
     from torch.distributed.distributed_c10d import get_process_group_ranks
@@ -27,14 +30,15 @@ def axes_of(module: nn.Module) -> Iterator[Axis]:
     return (axis for axis in found.values() if not axis.ranks.isdigit())
 
 
-def reduced_in_backward(module: nn.Module) -> Iterator[tuple[nn.Module, str, nn.Parameter]]:
-    """Where C++ adds up gradients while backward runs, and Python sees none of it: who does, the group, and the weight
-    whose gradient is likely to come first."""
+def reduced_in_backward(module: nn.Module) -> Iterator[tuple[nn.Module, str, list[nn.Parameter]]]:
+    """Where C++ adds up gradients while backward runs, and Python sees none of it: who does, the group, and a weight
+    that tells when backward has come so far; a few, where any of them may be left out."""
     for child in module.modules():
         if _is(child, "DistributedDataParallel"):
             trained = [parameter for parameter in child.parameters() if parameter.requires_grad]
+            asked = trained[:: max(1, len(trained) // _ASKED)] if child.find_unused_parameters else []
             if trained:
-                yield child, str(child.process_group.group_name), trained[-1]
+                yield child, str(child.process_group.group_name), [*asked, trained[-1]]
 
 
 def _data(module: nn.Module) -> Iterator[Axis]:
@@ -75,3 +79,12 @@ def _is(thing: Any, name: str) -> bool:
 def stage_class() -> Any:
     """torch's pipeline stages, if the program has imported them."""
     return getattr(sys.modules.get("torch.distributed.pipelining.stage"), "_PipelineStageBase", None)
+
+
+def first_looks() -> Iterator[tuple[Any, str]]:
+    """Where schedules of pipelines let their stages run once on made-up numbers, to learn what they will exchange."""
+    schedules = sys.modules.get("torch.distributed.pipelining.schedules")
+    for kind, name in (("Single", "_initialize_stage"), ("Multi", "_initialize_stages")):
+        owner = getattr(schedules, f"PipelineSchedule{kind}", None)
+        if owner is not None and name in vars(owner):
+            yield owner, name

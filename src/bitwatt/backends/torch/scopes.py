@@ -13,6 +13,7 @@ from torch import nn
 from bitwatt.backends.torch.layers import (
     describe,
     has_weights,
+    is_capturing,
     is_packed,
     own_parameters,
     same_precision,
@@ -78,6 +79,7 @@ class Scopes:
         self._names: ByIdentity[ByIdentity[str]] = ByIdentity()
         self._owners: ByIdentity[str] = ByIdentity()
         self._layers: dict[str, Layer] = {}
+        self._later: dict[str, weakref.ref[nn.Module]] = {}  # layers first called where no value may be read
         self._called: set[str] = set()
         self._optimizers: ByIdentity[bool] = ByIdentity()
         self._looked: ByIdentity[tuple[tuple[Any, ...], Layer]] = ByIdentity()
@@ -155,6 +157,13 @@ class Scopes:
                 names.put(child, _unwrapped(parent, name))
         return names.get(module)
 
+    def look_later(self) -> None:
+        """A CUDA graph has been captured: what was called first in it can be looked at now."""
+        later, self._later = self._later, {}
+        for scope, ref in later.items():
+            if (module := ref()) is not None:
+                self._layers[scope] = self._look(module)
+
     def _describe(self, root: str, module: nn.Module) -> None:
         for name, child in _modules(module).items():
             scope = _join(root, _unwrapped(module, name))
@@ -164,7 +173,7 @@ class Scopes:
             for parameter in held:
                 self._owners.put(parameter, scope)
             if held or scope not in self._layers:
-                self._layers[scope] = self._look(child)
+                self._layers[scope] = self._look(child, scope)
 
     def called(self, scope: str, module: nn.Module) -> str:
         """A module is called at `scope` for the first time, or with other weights than before: the scope to count it
@@ -183,22 +192,26 @@ class Scopes:
     def received(self, scope: str, args: object) -> None:
         """What goes into a quantised layer may carry a width of its own, which the layer does not know."""
         layer = self._layers.get(scope)
-        if layer is not None and layer.weights is not None and layer.activations is None:
+        if layer is not None and layer.weights is not None and layer.activations is None and not is_capturing():
             with unseen():
                 inputs = incoming(args)
             if inputs is not None:
                 self._layers[scope] = replace(layer, activations=inputs)
 
-    def _look(self, module: nn.Module) -> Layer:
-        """What the module is, found out once for each weight it has."""
+    def _look(self, module: nn.Module, scope: str = "") -> Layer:
+        """What the module is, found out once for each weight it has. Reading a value would end the capture of a graph:
+        then it is put off."""
         known, weight = self._looked.get(module), _weight(module)
         if known is None or known[0] != weight:
+            if is_capturing():
+                self._later[scope] = weakref.ref(module)
+                return Layer(type(module).__name__)
             with unseen():
                 known = self._looked.put(module, (weight, describe(module)))
         return known[1]
 
     def _first_call(self, scope: str, module: nn.Module) -> str:
-        layer = self._look(module)
+        layer = self._look(module, scope)
         known = self._layers.get(scope)
         if known is not None and scope in self._called and not same_precision(known, layer):
             weights = layer.weights
@@ -209,7 +222,7 @@ class Scopes:
 
     def stepped(self, optimizer: object) -> None:
         """An optimizer has made a step: what it remembers is looked at once."""
-        if self._optimizers.get(optimizer) is None:
+        if self._optimizers.get(optimizer) is None and not is_capturing():
             self._optimizers.put(optimizer, True)
             with unseen():
                 layer = describe_states(optimizer)
@@ -251,6 +264,7 @@ class Scopes:
     def layers(self) -> dict[str, Layer]:
         """Every layer by its final name. Weights of layers that are used without being called, such as the projections
         of nn.MultiheadAttention, are also weights of the nearest layer around them that was."""
+        self.look_later()
         layers = dict(self._layers)
         for scope, layer in self._layers.items():
             if layer.shapes and scope not in self._called:

@@ -61,8 +61,7 @@ def _calls(state: ThreadState, token: Token) -> Iterator[tuple[Place, Any, int]]
 
 def _credited(learner: Learner, token: Token) -> Iterator[tuple[Place, Any, int]]:
     """What was replayed and not written to the counts yet."""
-    lanes = {learner.lane, *list(learner._ran)} - {None}
-    laps = [(lesson, lane.laps - lane.flushed, lesson.final) for lane in lanes if lane is not None
+    laps = [(lesson, n, lesson.final) for lane, n in learner.under_way()
             for step in lane.steps for lesson in (step.gap, step.event)]  # fmt: skip
     replays = [(lesson, lesson.replays - lesson.flushed, None) for lesson in learner._lessons()]
     for lesson, times, final in [*laps, *replays]:

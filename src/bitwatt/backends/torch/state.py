@@ -13,11 +13,13 @@ import torch
 
 from bitwatt.backends.torch.device_memory import BUILT, DeviceMemory
 from bitwatt.backends.torch.tensors import own
+from bitwatt.backends.torch.timeline import Timeline, timeline_here
 from bitwatt.backends.torch.trail import Trail
 from bitwatt.context import CONTEXT, Context, Token, current
 from bitwatt.observing import Ranges
 
 if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.lanes import Lane
     from bitwatt.backends.torch.replay.learner import Learner
 
 graph_task = torch._C._current_graph_task_id
@@ -85,7 +87,20 @@ class Step:
     __slots__ = ("frame", "optimizer")
 
     def __init__(self, optimizer: Any, frame: Any) -> None:
-        self.optimizer, self.frame = optimizer, frame
+        self.optimizer, self.frame = optimizer, frame_mark(frame)
+
+
+def frame_mark(frame: Any) -> tuple[int, Any]:
+    """Which Python frame it is. The frame itself would keep alive what its code held when it raised."""
+    return id(frame), frame.f_code
+
+
+def is_running(mark: tuple[int, Any]) -> bool:
+    """Whether a frame is still on this thread's stack."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and (id(frame), frame.f_code) != mark:
+        frame = frame.f_back
+    return frame is not None
 
 
 class ThreadState:
@@ -121,6 +136,7 @@ class ThreadState:
         self.fresh = 0  # calls written down that were new, since compact.relieve last looked
         self.memory = DeviceMemory() if BUILT else None
         self.ranges: Ranges | None = None  # where phases are to be marked for NVIDIA's tools
+        self.timeline: Timeline | None = None  # of the GPU, once the program uses one
         self._tick = time.perf_counter()
 
     def counts_at(self, place: Place) -> Counts:
@@ -205,10 +221,7 @@ class ThreadState:
     def drop_stale_steps(self) -> None:
         """Leave steps of optimizers whose Python frame is gone."""
         while type(step := self.top.module) is Step:
-            frame: Any = sys._getframe(1)
-            while frame is not None and frame is not step.frame:
-                frame = frame.f_back
-            if frame is not None:
+            if is_running(step.frame):
                 return
             self.pop(self.top)
 
@@ -230,11 +243,17 @@ class ThreadState:
             seconds[key] = seconds.get(key, 0.0) + now - self._tick
             if self.memory is not None and self.mode is not None:  # not in steps that are known
                 self.memory.booked(key)
+            if self.timeline is not None:
+                self.timeline.mark(key)
+            else:
+                self.timeline = timeline_here()
         self._tick = now
 
-    def skip_clock(self) -> None:
-        """The time until now has been booked elsewhere."""
+    def skip_clock(self, lane: Lane) -> None:
+        """The time until now has been booked in a lane."""
         self._tick = time.perf_counter()
+        if self.timeline is not None:
+            self.timeline.mark_lane(lane, -1)
 
     def resolve(self, meaning: dict[str, str], token: Token | None = None) -> None:
         """Give pending phases, of one session or all, their name. The dicts stay: frames on the stack hold them."""
@@ -249,6 +268,8 @@ class ThreadState:
                 counts.clear()
         if self.memory is not None:
             self.memory.resolve(meaning, token)
+        if self.timeline is not None:
+            self.timeline.resolve(meaning, token)
         for key in list(self.pending_seconds):
             if key[2] in meaning and token in (None, key[0].token):
                 named = (key[0], key[1], meaning[key[2]])

@@ -31,6 +31,12 @@ def any_needs_grad(value: Any) -> bool:
     return any(any_needs_grad(item) for item in value)
 
 
+def nodes_behind(roots: Any) -> list[Any]:
+    """Where backward begins: the nodes that made `roots`, which are tensors or edges of the graph itself."""
+    nodes = [root.grad_fn if isinstance(root, Tensor) else root.node for root in roots]
+    return [node for node in nodes if node is not None]
+
+
 def follow(args: Any, left: int) -> bool:
     """Whether what goes into a model was computed from what another put out: a model in several parts. `left` is the
     number that autograd had reached when the other was left."""

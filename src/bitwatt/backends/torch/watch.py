@@ -191,6 +191,7 @@ class TorchWatch:
             state.settle(closing=token)
         self.scopes.settle()
         ledger, seconds = compact.Gathering(token, self.scopes), dict[str, float]()
+        device_seconds = self._on_device(token)
         for state in list(self.everyone):
             for place in [p for p in list(state.counts) if p[0].token is token]:
                 context, base, found, scope = place
@@ -207,6 +208,7 @@ class TorchWatch:
                 seconds[phase] = seconds.get(phase, 0.0) + state.seconds.pop(span)
         for phase, scope, op, calls in self.spool.read(token):
             ledger.add(phase, scope, op, calls)
+        replay, deviations, samples = self._replay(token, tally)
         return Harvest(
             ledger.folded(ROWS),
             seconds,
@@ -214,9 +216,26 @@ class TorchWatch:
             tuple(self.notes),
             self.collectives.facts(),
             self.op_contents(),
-            *self._replay(token, tally),
+            replay,
+            deviations,
+            samples,
+            device_seconds,
             **device_memory.collected([state.memory for state in self.everyone], token),
         )
+
+    def _on_device(self, token: Token) -> dict[str, float]:
+        """Seconds of GPUs by phase, over threads that used one."""
+        seconds = dict[str, float]()
+        for timeline in [state.timeline for state in list(self.everyone) if state.timeline is not None]:
+            for (context, base, found), spent in timeline.collect(token).items():
+                if found[0] != "?":
+                    phase = phase_path(found, base, context.phases)
+                    seconds[phase] = seconds.get(phase, 0.0) + spent
+            if timeline.broken:
+                self.notes[f"the GPU's time is known until it failed: {timeline.broken}"] = None
+            if timeline.lost:
+                self.notes["the host ran so far ahead of the GPU that not all of its time is known by phase"] = None
+        return seconds
 
     def _replay(self, token: Token, tally: Tally) -> tuple[Any, ...]:
         """What was credited instead of counted, if anything may have been."""

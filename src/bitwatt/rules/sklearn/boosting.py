@@ -107,13 +107,24 @@ def gradient_boosting_proba(X: TensorSpec, **facts: Any) -> Work:
     return _shares(X.shape[0], _classes(facts))
 
 
-@rule(*(f"{kind}.{method}" for kind in (*_GRADIENT, *_HISTOGRAM)
-        for method in ("staged_predict", "staged_predict_proba", "staged_decision_function")),
-      family="boosting")  # fmt: skip
-def staged(X: TensorSpec, **facts: Any) -> Work:
-    """Raw predictions after each round, and a copy; at most as much as predicting once, where all are asked for."""
-    trees = facts.get("tree_count", 0)
-    return replace(arithmetic(2 * X.shape[0] * trees, DOUBLE), estimated=True)
+@rule("sklearn.ensemble.GradientBoostingRegressor.staged_predict", family="boosting")
+def gradient_boosting_staged(X: TensorSpec, **facts: Any) -> Work:
+    """Raw predictions, copied after each round: as much as predicting once, where all are asked for."""
+    return replace(_raw(X, facts, False), estimated=True)
+
+
+@rule(*(f"sklearn.ensemble.GradientBoostingClassifier.{method}"
+        for method in ("staged_predict", "staged_decision_function")), family="boosting")  # fmt: skip
+def gradient_boosting_staged_decision(X: TensorSpec, **facts: Any) -> Work:
+    """Raw predictions, copied after each round: as much as deciding once, where all are asked for."""
+    return replace(_raw(X, facts, True), estimated=True)
+
+
+@rule("sklearn.ensemble.GradientBoostingClassifier.staged_predict_proba", family="boosting")
+def gradient_boosting_staged_proba(X: TensorSpec, **facts: Any) -> Work:
+    """Raw predictions, and after each round their logistic function or softmax, where all are asked for."""
+    shares = _shares(X.shape[0], _classes(facts)) * int(facts["stages"])
+    return replace(_raw(X, facts, True) + shares, estimated=True)
 
 
 @rule(*(f"{kind}.apply" for kind in _GRADIENT), family="boosting")
@@ -158,7 +169,8 @@ def histogram_boosting_fit(X: TensorSpec, y: Any = None, **facts: Any) -> Work:
     rounds = grown_now // trees
     each = price.gradient if constant else price.both
     each += trees + (2 if not constant and weighted else 0) + (1 if name in ("absolute_error", "quantile") else 0)
-    bins = binning(features, facts["hist_bins"], facts.get("max_bins", 255))
+    is_weighted = facts.get("sample_weight") is not None
+    bins = binning(features, facts["hist_bins"], facts.get("max_bins", 255), used if is_weighted else 0.0)
     again = used * (facts["hist_trees"] - grown_now)
     work = arithmetic(splits * share + each * used * rounds + bins + again, DOUBLE)
     if early:
@@ -193,6 +205,31 @@ def histogram_raw(X: TensorSpec, **facts: Any) -> Work:
     rows, trees = X.shape[0], _classes(facts)
     work = arithmetic(0, DOUBLE, add=rows * (facts["hist_trees"] + trees), compare=rows * _ways(facts))
     return work + function(EXP, rows, DOUBLE) if facts.get("loss") in ("poisson", "gamma") else work
+
+
+def _rounds(facts: dict[str, Any]) -> int:
+    return int(facts["hist_trees"] // _classes(facts))
+
+
+@rule(
+    "sklearn.ensemble.HistGradientBoostingClassifier.staged_predict",
+    "sklearn.ensemble.HistGradientBoostingClassifier.staged_decision_function",
+    "sklearn.ensemble.HistGradientBoostingRegressor.staged_predict",
+    family="boosting",
+)
+def histogram_staged(X: TensorSpec, **facts: Any) -> Work:
+    """Raw predictions, copied after each round, where all are asked for; the logarithm of Poisson and gamma losses is
+    undone every time."""
+    work = histogram_raw(X, **facts)
+    if facts.get("loss") in ("poisson", "gamma"):
+        work += function(EXP, X.shape[0] * (_rounds(facts) - 1), DOUBLE)
+    return replace(work, estimated=True)
+
+
+@rule("sklearn.ensemble.HistGradientBoostingClassifier.staged_predict_proba", family="boosting")
+def histogram_staged_proba(X: TensorSpec, **facts: Any) -> Work:
+    """Raw predictions, and their probabilities after each round, where all are asked for."""
+    return replace(histogram_raw(X, **facts) + _shares(X.shape[0], _classes(facts)) * _rounds(facts), estimated=True)
 
 
 def _ways(facts: dict[str, Any]) -> float:

@@ -7,6 +7,7 @@ from bitwatt.formulas import clusters
 from bitwatt.formulas.arrays import column_means, floats
 from bitwatt.formulas.distances import per_pair
 from bitwatt.formulas.inside import Probes, inside, seen
+from bitwatt.formulas.trees import LOG2
 from bitwatt.formulas.vector import DOUBLE, arithmetic
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -17,16 +18,20 @@ _MEANS = ("KMeans", "MiniBatchKMeans", "BisectingKMeans")
 free(
     *(f"{_HERE}.{name}.fit_predict" for name in (*_MEANS, "AgglomerativeClustering", "DBSCAN", "HDBSCAN",
                                                  "SpectralClustering", "AffinityPropagation", "FeatureAgglomeration")),
-    *(f"{_HERE}.{name}.fit_transform" for name in _MEANS),
     *(f"{_HERE}.{name}.get_submatrix" for name in ("SpectralBiclustering", "SpectralCoclustering")),
     f"{_HERE}.HDBSCAN.dbscan_clustering",
-    f"{_HERE}.FeatureAgglomeration.inverse_transform",
     reason="calls fit and predict or transform, which are counted, or only looks values up",
 )  # fmt: skip
 
 
+@rule(f"{_HERE}.FeatureAgglomeration.inverse_transform", family="clusters")
+def spread(**_: Any) -> Work:
+    """Values are looked up by label; labels are sorted before, whose depth a logarithm of 27 operations bounds."""
+    return arithmetic(LOG2, DOUBLE)
+
+
 @rule(
-    *(f"{_HERE}.{name}.{method}" for name in _MEANS for method in ("predict", "transform", "score")),
+    *(f"{_HERE}.{name}.{method}" for name in _MEANS for method in ("predict", "transform", "score", "fit_transform")),
     *(f"{_HERE}.{name}.predict" for name in ("AffinityPropagation", "Birch", "MeanShift")),
     f"{_HERE}.Birch.transform",
     f"{_HERE}.DBSCAN.fit",

@@ -9,7 +9,7 @@ from bitwatt.formulas.descent import gram_coordinate_descent, least_angles
 from bitwatt.formulas.distances import of_bits
 from bitwatt.formulas.inside import Probes, inside, seen
 from bitwatt.formulas.linear import Design
-from bitwatt.formulas.vector import DOUBLE, arithmetic
+from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -36,12 +36,15 @@ def precision(probes: Probes = (), **_: Any) -> Work:
     return inside(probes)
 
 
-def _inverted(X: TensorSpec, assume_centered: bool, shrunk: bool, probes: Probes) -> Work:
-    """Everything inside; pseudo-inverses of covariances of fewer rows than columns do not have full rank."""
+def _inverted(X: TensorSpec, assume_centered: bool, shrunk: bool, probes: Probes, *, diagonal: bool = False) -> Work:
+    """Everything inside; pseudo-inverses of covariances of fewer rows than columns do not have full rank. Those of a
+    diagonal matrix, which is left of one that was shrunk as far as can be, need no reflections and rotations: the
+    product of the vectors is left."""
     rank = X.shape[0] - (not assume_centered)
     work = inside(probes, "scipy pinvh")
     for size, bits, times in seen(probes, "scipy pinvh"):
-        work += lapack.pseudo_inverse_symmetric(size, of_bits(bits), rank, shrunk=shrunk) * times
+        whole = lapack.pseudo_inverse_symmetric(size, of_bits(bits), rank, shrunk=shrunk)
+        work += (gemm(size, size, size, of_bits(bits)) if diagonal else whole) * times
     return work
 
 
@@ -59,15 +62,16 @@ def empirical_fit(
 
 @rule(f"{_HERE}.LedoitWolf.fit", f"{_HERE}.OAS.fit", family="covariance")
 def shrunk_fit(
-    X: TensorSpec, assume_centered: bool = False, block_size: int | None = None, probes: Probes = (), **_: Any
-) -> Work:
+    X: TensorSpec, assume_centered: bool = False, block_size: int | None = None, shrunk_whole: bool = False,
+    probes: Probes = (), **_: Any,
+) -> Work:  # fmt: skip
     """The means, deviations, and XᵀX of these; Ledoit and Wolf's shrinkage takes two products of its own, that of OAS
     follows from the covariance."""
     n, f = X.shape
     own = floats(X)
     centring = Work() if assume_centered else column_means(n, f, own) + arithmetic(X.numel, own)
     shrinkage = covariances.shrinkage(n, f, own) if block_size is not None else arithmetic(4 * f * f, own)
-    inverse = _inverted(X, assume_centered, True, probes)
+    inverse = _inverted(X, assume_centered, True, probes, diagonal=shrunk_whole)
     return inverse + centring + shrinkage + covariances.covariance(n, f, centred=True, precision=own)
 
 

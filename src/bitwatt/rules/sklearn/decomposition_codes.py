@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bitwatt.formulas.arrays import checked, column_means, floats
+from bitwatt.dtypes import Precision
+from bitwatt.formulas.arrays import checked, column_means, floats, row_squares
 from bitwatt.formulas.decompose import Probes, randomised, times_seen
 from bitwatt.formulas.inside import inside
 from bitwatt.formulas.lapack import solve_positive, svd, syrk
@@ -53,11 +54,11 @@ def kernel_back(X: TensorSpec, probes: Probes = (), dual_coef_: Any = None, **_:
 _CODERS = ("SparseCoder", "DictionaryLearning", "MiniBatchDictionaryLearning")
 
 
-def _encoded(X: TensorSpec, k: int, algorithm: str, *, checks: bool = True) -> Work:
-    """The dictionary's Gram matrix and its product with the data; the Lasso or least angles that follow are counted as
-    themselves; a threshold takes 2 for each code; matching pursuit, for each atom it takes, updates the correlations,
-    a Cholesky factor and a solution."""
-    (n, f), p = X.shape, floats(X)
+def _encoded(X: TensorSpec, k: int, algorithm: str, *, checks: bool = True, of: TensorSpec | None = None) -> Work:
+    """The dictionary's Gram matrix and its product with the data, in the wider precision of both; the Lasso or least
+    angles that follow are counted as themselves; a threshold takes 2 for each code; matching pursuit, for each atom it
+    takes, updates the correlations, a Cholesky factor and a solution."""
+    (n, f), p = X.shape, _wider(X, of)
     work = (checked(X) + arithmetic(k * f, p)) if checks else Work()
     if algorithm != "threshold":
         work += syrk(k, f, p)
@@ -68,13 +69,22 @@ def _encoded(X: TensorSpec, k: int, algorithm: str, *, checks: bool = True) -> W
     return work
 
 
-def _pursued(X: TensorSpec, k: int, wanted: Any) -> Work:
-    """Orthogonal matching pursuit of every sample with the Gram matrix: for the j-th atom a triangular solve (j²), a
-    solve with the factor (2j²), and new correlations (2kj and k)."""
-    (n, f), p = X.shape, floats(X)
+def _wider(X: TensorSpec, atoms: TensorSpec | None) -> Precision:
+    return floats(X) if atoms is None or floats(atoms) == floats(X) else DOUBLE
+
+
+def _pursued(X: TensorSpec, k: int, wanted: Any, of: TensorSpec) -> Work:
+    """Orthogonal matching pursuit of every sample with the Gram matrix: for the j-th atom new correlations (2kj and
+    2k), and from the second on a triangular solve, a norm, and a solve with the factor: some 70 + 31j for so few atoms,
+    of which the norm is in double. The norms of the samples come first."""
+    (n, f), p = X.shape, _wider(X, of)
     atoms = int(wanted or min(max(f / 10, 1), k))
-    each = sum(j * j + 4 * j * j + 12 * j + 2 * k * j + k + 53 for j in range(1, atoms + 1))
-    return arithmetic(n * (each + 2 * f + 3), p)
+    later = range(2, atoms + 1)
+    norms = row_squares(n, f, floats(X))
+    if p.bits == 64:
+        return norms + arithmetic(n * (66 + 3 * k + sum(70 + 31 * j + (2 * j + 2) * k for j in later)), p)
+    single = 4 + 3 * k + sum((2 * j + 3) * k + 25 * (j - 2) for j in later)
+    return norms + arithmetic(n * single, p) + arithmetic(n * (29 + sum(75 + 7.5 * j for j in later)), DOUBLE)
 
 
 for _kind in _CODERS:
@@ -88,8 +98,8 @@ for _kind in _CODERS:
         a threshold, matching pursuit, or the Lasso and least angles, which are counted as themselves."""
         atoms = dictionary if isinstance(dictionary, TensorSpec) else components_
         k = atoms.shape[0]
-        work = checked(X) + _encoded(X, k, transform_algorithm)
-        return work + (_pursued(X, k, transform_n_nonzero_coefs) if transform_algorithm == "omp" else Work())
+        work = checked(X) + _encoded(X, k, transform_algorithm, of=atoms)
+        return work + (_pursued(X, k, transform_n_nonzero_coefs, atoms) if transform_algorithm == "omp" else Work())
 
     @rule(f"{_NAME}{_kind}.inverse_transform", family="decomposition")
     def decode(
@@ -98,7 +108,7 @@ for _kind in _CODERS:
         """The finiteness check and a product with the dictionary."""
         atoms = dictionary if isinstance(dictionary, TensorSpec) else components_
         k, f = atoms.shape
-        p = floats(X)
+        p = _wider(X, atoms)
         return checked(X) + Work.of(p, add=X.shape[0] * k * bool(split_sign)) + multiplied(X.shape[0], k, f, p)
 
 
@@ -159,9 +169,13 @@ def sparse_pca_back(X: TensorSpec, components_: Any = None, **_: Any) -> Work:
     return checked(X) + multiplied(X.shape[0], k, f, p) + Work.of(p, add=X.shape[0] * f)
 
 
-@rule(
-    f"{_NAME}MiniBatchDictionaryLearning.fit", f"{_NAME}MiniBatchDictionaryLearning.partial_fit", family="decomposition"
-)
+@rule(f"{_NAME}MiniBatchDictionaryLearning.partial_fit", family="decomposition")
+def dictionary_batch(X: TensorSpec, **facts: Any) -> Work:
+    """One batch of all that is given; the first begins with a dictionary from Halko's singular vectors."""
+    return minibatch_dictionary_fit(X, **facts | {"batch_size": X.shape[0]})
+
+
+@rule(f"{_NAME}MiniBatchDictionaryLearning.fit", family="decomposition")
 def minibatch_dictionary_fit(
     X: TensorSpec, n_components: Any = None, n_steps_: int = 1, batch_size: int = 256, fit_algorithm: str = "lars",
     probes: Probes = (), **_: Any,

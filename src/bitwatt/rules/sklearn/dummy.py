@@ -14,11 +14,6 @@ from bitwatt.rules.sklearn._linear import classes_of
 _CLASSIFIER, _REGRESSOR = "sklearn.dummy.DummyClassifier", "sklearn.dummy.DummyRegressor"
 
 free(f"{_REGRESSOR}.predict", reason="repeats a constant")
-free(
-    f"{_CLASSIFIER}.score",
-    f"{_REGRESSOR}.score",
-    reason="calls the score of all estimators of its kind, which is counted",
-)
 
 
 @rule(f"{_CLASSIFIER}.predict", f"{_CLASSIFIER}.predict_proba", family="dummy")

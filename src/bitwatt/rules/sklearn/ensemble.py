@@ -77,7 +77,6 @@ def embedding_fit(X: TensorSpec, **facts: Any) -> Work:
 @rule(
     *(f"{forest}.predict_log_proba" for forest in _FORESTS if "Classifier" in forest),
     "sklearn.ensemble.AdaBoostClassifier.predict_log_proba",
-    "sklearn.ensemble.BaggingClassifier.predict_log_proba",
     family="forest",
 )
 def predict_log_proba(out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
@@ -152,6 +151,15 @@ def bagging_predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     return arithmetic(0, DOUBLE, add=said * (_members(facts) + 1), div=said)
 
 
+@rule("sklearn.ensemble.BaggingClassifier.predict_log_proba", family="bagging")
+def bagging_log_proba(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
+    """log(exp(a) + exp(b)) for each estimator after the first: an exponential, log1p (32) and 2 more, in double; then
+    the logarithm of their number off. What they say themselves is counted."""
+    said = sum(spec.numel for spec in out)
+    work = function(EXP, said * (_members(facts) - 1), DOUBLE)
+    return replace(work + arithmetic(said * (34 * (_members(facts) - 1) + 3), DOUBLE), estimated=True)
+
+
 free("sklearn.ensemble.BaggingClassifier.predict", reason="the largest of predict_proba, which is counted")
 
 _WEIGHTED = ("sklearn.ensemble.AdaBoostClassifier", "sklearn.ensemble.AdaBoostRegressor")
@@ -207,13 +215,46 @@ def adaboost_regressor_predict(X: TensorSpec, **facts: Any) -> Work:
 free("sklearn.ensemble.AdaBoostClassifier.predict", reason="the largest of decision_function, which is counted")
 
 
-@rule(*(f"{kind}.{method}" for kind in _WEIGHTED for method in ("staged_predict", "staged_score")),
-      "sklearn.ensemble.AdaBoostClassifier.staged_decision_function",
-      "sklearn.ensemble.AdaBoostClassifier.staged_predict_proba", family="boosting")  # fmt: skip
-def adaboost_staged(X: TensorSpec, n_classes_: int = 1, **facts: Any) -> Work:
-    """Predictions of the estimators are counted as they are asked for; the sums after each of them are here."""
-    said = X.shape[0] * n_classes_ * _members(facts)
-    return replace(validated(X) + arithmetic(2 * said, DOUBLE, div=said), estimated=True)
+@rule("sklearn.ensemble.AdaBoostClassifier.staged_decision_function", family="boosting")
+def adaboost_staged_decision(X: TensorSpec, n_classes_: int = 2, **facts: Any) -> Work:
+    """decision_function after each estimator, where all are asked for: weights added, and the mean; for two classes a
+    sign and a sum. Predictions of the estimators are counted as they are asked for."""
+    said, stages = X.shape[0] * n_classes_, _members(facts)
+    pair = said * stages if n_classes_ == 2 else 0
+    work = arithmetic(0, DOUBLE, add=said * (stages - 1) + pair, div=said * stages)
+    return replace(validated(X) + work, estimated=True)
+
+
+@rule("sklearn.ensemble.AdaBoostClassifier.staged_predict", family="boosting")
+def adaboost_staged_predict(X: TensorSpec, **_: Any) -> Work:
+    """The check, and the largest of staged_decision_function, which is counted."""
+    return validated(X)
+
+
+@rule("sklearn.ensemble.AdaBoostClassifier.staged_predict_proba", family="boosting")
+def adaboost_staged_proba(X: TensorSpec, n_classes_: int = 2, **facts: Any) -> Work:
+    """The softmax of staged_decision_function, which is counted, after each estimator."""
+    return replace(adaboost_proba(X, n_classes_) * _members(facts), estimated=True)
+
+
+@rule("sklearn.ensemble.AdaBoostRegressor.staged_predict", family="boosting")
+def adaboost_staged_median(X: TensorSpec, **facts: Any) -> Work:
+    """The check, and the weighted median of the first estimators for every number of them, each of which predicts anew;
+    one value needs no sort."""
+    each = sum(LOG2 + used for used in range(2, _members(facts) + 1))
+    return replace(validated(X) + arithmetic((each + 1) * X.shape[0], DOUBLE), estimated=True)
+
+
+@rule("sklearn.ensemble.AdaBoostClassifier.staged_score", family="boosting")
+def adaboost_staged_score(X: TensorSpec, **facts: Any) -> Work:
+    """The check, and the share of right answers after each estimator; staged_predict is counted."""
+    return replace(validated(X) + arithmetic((X.shape[0] + 60) * _members(facts), DOUBLE), estimated=True)
+
+
+@rule("sklearn.ensemble.AdaBoostRegressor.staged_score", family="boosting")
+def adaboost_staged_determination(X: TensorSpec, **facts: Any) -> Work:
+    """The check, and R² after each estimator: 11 operations a sample; staged_predict is counted."""
+    return replace(validated(X) + arithmetic(11 * X.shape[0] * _members(facts), DOUBLE), estimated=True)
 
 
 _VOTING = ("sklearn.ensemble.VotingClassifier", "sklearn.ensemble.VotingRegressor")

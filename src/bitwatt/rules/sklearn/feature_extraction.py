@@ -8,6 +8,7 @@ from typing import Any
 
 from bitwatt.dtypes import dtype
 from bitwatt.formulas.arrays import checked, floats, logarithms, stored
+from bitwatt.formulas.trees import LOG2
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -55,8 +56,8 @@ def count_words(probes: tuple[Any, ...] = (), **_: Any) -> Work:
 
 @rule(*(f"{_NAME}{kind}.inverse_transform" for kind in ("CountVectorizer", "TfidfVectorizer")), family="text")
 def words_back(X: TensorSpec, **_: Any) -> Work:
-    """The finiteness check; names are looked up by index."""
-    return checked(X) if X.precision.kind == "float" else Work()
+    """The finiteness check; names are looked up by index, sorted before (27 operations bound the depth)."""
+    return (checked(X) if X.precision.kind == "float" else Work()) + arithmetic(LOG2, DOUBLE)
 
 
 @rule(f"{_NAME}HashingVectorizer.transform", family="text")

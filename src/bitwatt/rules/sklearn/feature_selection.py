@@ -84,7 +84,7 @@ def _chi2(X: TensorSpec, groups: int) -> Work:
     observed = arithmetic((4 if dense_labels else 2) * kept, DOUBLE)
     totals = column_sums(X.shape[0], columns, p) if X.nnz is None else arithmetic(2 * kept, p)
     work = checked(X) + observed + totals + arithmetic(6 * groups * columns, DOUBLE) + gamma_tail(groups, columns)
-    return replace(work, estimated=groups == 2)
+    return replace(work, estimated=groups != 3)  # how far series go hangs on the values
 
 
 def _mutual_information(X: TensorSpec, probes: Probes) -> Work:
@@ -115,9 +115,9 @@ def univariate(
 
 
 @rule(*(f"{_NAME}{kind}.transform" for kind in (*_FILTERS, *_WRAPPERS)), family="selection")
-def select(X: TensorSpec, **_: Any) -> Work:
-    """The finiteness check; columns are picked by a mask."""
-    return validated(X)
+def select(X: TensorSpec, allow_nan: bool = False, **_: Any) -> Work:
+    """The finiteness check, unless the estimator inside takes missing values; columns are picked by a mask."""
+    return Work() if allow_nan else validated(X)
 
 
 _SELECTORS = (*_FILTERS, *_WRAPPERS, "VarianceThreshold")

@@ -67,13 +67,18 @@ def checked_fit(probes: Probes = (), **_: Any) -> Work:
 
 @rule(f"{_HERE}.AdditiveChi2Sampler.transform", family="kernel")
 def additive_transform(X: TensorSpec, sample_steps: int = 2, probes: Probes = (), **_: Any) -> Work:
-    """A root and a logarithm of each element that is not zero; each further step a factor, a sine and a cosine. Of one
-    the logarithm is known at once, and so are the sines and cosines of zero."""
+    """A root, a logarithm and four factors of each element that is not zero; each further step a sine and a cosine (52
+    with their factors; 60 in single precision). Of one the logarithm is known at once, in double, and so are the sines
+    and cosines of zero."""
     looked = list(seen(probes, "chi2 values"))
     ones = sum(ones * times for _, ones, times in looked)
     stored = sum(values * times for values, _, times in looked) if looked else X.numel if X.nnz is None else X.nnz
-    each, known = 3 + LOG[0] + (sample_steps - 1) * 54, 3 + (sample_steps - 1) * 6
-    work = inside(probes) + arithmetic((stored - ones) * each + ones * known, floats(X))
+    more = sample_steps - 1
+    if floats(X).bits == 32:  # vectors, for which nothing is known at once
+        own = arithmetic((34 + 60 * more) * stored, floats(X)) + arithmetic(4 * more * stored, DOUBLE)
+    else:
+        own = arithmetic((27 + 52 * more) * (stored - ones) + (5 + 4 * more) * ones, DOUBLE)
+    work = inside(probes) + own
     return replace(work, estimated=not looked)  # nobody looked through the elements of a sparse matrix
 
 

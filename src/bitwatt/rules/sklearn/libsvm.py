@@ -27,7 +27,8 @@ def _shared(n: int, f: int, stored: int) -> float:
 def _fit(kind: str) -> Any:
     def fit(
         X: TensorSpec, kernel: str = "rbf", degree: int = 3, gamma: Any = "scale", nu: float = 0.5,
-        shrinking: bool = True, probability: Any = False, cache_size: float = 200, probes: Probes = (), **_: Any,
+        shrinking: bool = True, probability: Any = False, cache_size: float = 200, coef0: float = 0.0,
+        probes: Probes = (), **_: Any,
     ) -> Work:  # fmt: skip
         """The finiteness check, the variance of X for gamma, and for each pair of classes: rows of the kernel's matrix
         for all variables that move, and five to ten operations on each active row and iteration. Probabilities train
@@ -36,7 +37,7 @@ def _fit(kind: str) -> Any:
         scale = 4 if gamma == "scale" and kernel != "precomputed" else 0
         work = inside(probes) + arithmetic(scale * elements, floats(X))
         for n, f, stored, problems, times in seen(probes, "libsvm"):
-            each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored))
+            each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored), coef0)
             if kernel == "rbf":  # which goes by the norms of the rows
                 work += arithmetic((n * smo.dot(f) if stored < 0 else 2 * stored) * times, DOUBLE)
             for rows, steps, used, at_bound in problems:
@@ -64,18 +65,23 @@ for _name, _kind in _KINDS.items():
 )
 def predict(
     X: TensorSpec, support_vectors_: TensorSpec, dual_coef_: TensorSpec, kernel: str = "rbf", degree: int = 3,
-    decision_function_shape: str = "ovr", probes: Probes = (), out: tuple[TensorSpec, ...] = (), **_: Any,
+    coef0: float = 0.0, decision_function_shape: str = "ovr", break_ties: bool = False, probes: Probes = (),
+    out: tuple[TensorSpec, ...] = (), **_: Any,
 ) -> Work:  # fmt: skip
     """The kernel of each row with each support vector, times a coefficient for each other class. Decisions of pairs of
-    classes are added up by class: sums and votes (4 for each pair), and five to bring the sums between votes."""
+    classes are added up by class: sums and votes (4 for each pair), and five to bring the sums between votes. With
+    `break_ties` labels are the largest of decision_function, which is counted as itself."""
     n, f = X.shape
     coefficients, used = dual_coef_.shape
     classes = coefficients + 1
+    is_label = not any(len(spec.shape) == 2 for spec in out)
+    if break_ties and is_label and classes > 2 and decision_function_shape == "ovr":
+        return Work()
     stored, shared = 0.0, -1.0
     if X.nnz is not None:
         mine, theirs = X.nnz / max(n, 1), (support_vectors_.nnz or 0) / max(used, 1)
         stored, shared = mine + theirs, mine * theirs / max(f, 1)
-    each = smo.predicted_kernel(kernel, f, degree, stored, shared)
+    each = smo.predicted_kernel(kernel, f, degree, stored, shared, coef0)
     work = inside(probes) + smo.decided(n, used, each, coefficients)
     if out and len(out[0].shape) == 2 and decision_function_shape == "ovr":
         work += arithmetic(n * classes * (2 * (classes - 1) + 5), DOUBLE)

@@ -45,9 +45,9 @@ free(
 )
 
 
-def linear_predictor(X: TensorSpec, coef_: Any) -> Work:
-    """The finiteness check, X·w in the wider precision of both, and the intercept."""
-    design = Design.of(X)
+def linear_predictor(X: TensorSpec, coef_: Any, intercept_: Any = None) -> Work:
+    """The finiteness check, X·w in the wider precision of both, and the intercept, which may be wider still."""
+    design = replace(Design.of(X), rowwise=not X.columnwise)
     precision = result_precision(X, coef_)
     several = isinstance(coef_, TensorSpec) and len(coef_.shape) > 1
     width = coef_.shape[0] if several and isinstance(coef_, TensorSpec) else 1
@@ -56,18 +56,19 @@ def linear_predictor(X: TensorSpec, coef_: Any) -> Work:
         result = stored_product(coef_.nnz, design.rows, precision)
     else:
         result = design.in_precision(precision).times(width, vector=vector)
-    return design.checked() + result + arithmetic(design.rows * width, precision)
+    return design.checked() + result + arithmetic(design.rows * width, result_precision(X, coef_, intercept_))
 
 
-def result_precision(X: TensorSpec, coef_: Any) -> Precision:
-    coefficients = floats(coef_) if isinstance(coef_, TensorSpec) else DOUBLE
-    return max(floats(X), coefficients, key=lambda precision: precision.bits)
+def result_precision(X: TensorSpec, *learnt: Any) -> Precision:
+    """The widest of the data and the coefficients; with the intercept, what results from both."""
+    known = [floats(one) for one in learnt if isinstance(one, TensorSpec)] or [DOUBLE]
+    return max(floats(X), *known, key=lambda precision: precision.bits)
 
 
 @rule(*names("predict", *REGRESSORS), "sklearn.svm.LinearSVR.predict", family="linear")
-def predict(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+def predict(X: TensorSpec, coef_: Any = None, intercept_: Any = None, **_: Any) -> Work:
     """The finiteness check (one addition for each element), X·w and the intercept."""
-    return linear_predictor(X, coef_)
+    return linear_predictor(X, coef_, intercept_)
 
 
 @rule(*names("predict", *DESCENDED), family="linear")
@@ -96,21 +97,21 @@ def bayesian_predict(X: TensorSpec, coef_: Any = None, sigma_: Any = None, retur
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis.decision_function",
     family="linear",
 )
-def decision_function(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+def decision_function(X: TensorSpec, coef_: Any = None, intercept_: Any = None, **_: Any) -> Work:
     """The finiteness check, X·Wᵀ and the intercepts."""
-    return linear_predictor(X, coef_)
+    return linear_predictor(X, coef_, intercept_)
 
 
 @rule(*names("decision_function", "SGDOneClassSVM"), family="linear")
-def one_class_decision(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+def one_class_decision(X: TensorSpec, coef_: Any = None, offset_: Any = None, **_: Any) -> Work:
     """The finiteness check, X·w less the offset."""
-    return linear_predictor(X, coef_)
+    return linear_predictor(X, coef_, offset_)
 
 
 @rule(*names("score_samples", "SGDOneClassSVM"), family="linear")
-def one_class_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
+def one_class_score(X: TensorSpec, coef_: Any = None, offset_: Any = None, **_: Any) -> Work:
     """The offset added to decision_function, which is counted."""
-    return arithmetic(X.shape[0], result_precision(X, coef_))
+    return arithmetic(X.shape[0], result_precision(X, coef_, offset_))
 
 
 @rule(
@@ -119,11 +120,11 @@ def one_class_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
     family="linear",
 )
 def predict_proba(
-    X: TensorSpec, coef_: Any = None, classes_: Any = None, solver: str = "", all_zero: bool = False, **_: Any
+    X: TensorSpec, coef_: Any = None, intercept_: Any = None, classes_: Any = None, all_zero: bool = False, **_: Any
 ) -> Work:
     """After decision_function: the logistic function and its complement for two classes, else a softmax. Where a strong
     penalty left nothing but zeros, the logistic function of zero is known at once."""
-    rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_)
+    rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_, intercept_)
     if classes == 2 and all_zero:
         return arithmetic(4 * rows, precision)
     if classes == 2:
@@ -132,10 +133,12 @@ def predict_proba(
 
 
 @rule(*names("predict_proba", "SGDClassifier"), family="linear")
-def sgd_predict_proba(X: TensorSpec, loss: str = "hinge", coef_: Any = None, classes_: Any = None, **_: Any) -> Work:
+def sgd_predict_proba(
+    X: TensorSpec, loss: str = "hinge", coef_: Any = None, intercept_: Any = None, classes_: Any = None, **_: Any
+) -> Work:
     """log_loss: the logistic function, for several classes normalised. modified_huber: the decision clipped to [-1, 1]
     and moved to [0, 1], normalised."""
-    rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_)
+    rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_, intercept_)
     width = 1 if classes == 2 else classes
     if loss == "log_loss":
         values = logistic(rows * width, precision)
@@ -148,10 +151,12 @@ def sgd_predict_proba(X: TensorSpec, loss: str = "hinge", coef_: Any = None, cla
     "sklearn.discriminant_analysis.LinearDiscriminantAnalysis.predict_log_proba",
     family="linear",
 )
-def predict_log_proba(X: TensorSpec, coef_: Any = None, classes_: Any = None, loss: str = "", **_: Any) -> Work:
+def predict_log_proba(
+    X: TensorSpec, coef_: Any = None, intercept_: Any = None, classes_: Any = None, loss: str = "", **_: Any
+) -> Work:
     """The logarithms of what predict_proba gives, which is counted. Probabilities that were clipped to 0 and 1, as
     modified_huber does, take less."""
-    work = function(LOG, X.shape[0] * classes_of(classes_), result_precision(X, coef_))
+    work = function(LOG, X.shape[0] * classes_of(classes_), result_precision(X, coef_, intercept_))
     return replace(work, estimated=loss == "modified_huber")
 
 
@@ -186,10 +191,11 @@ def gamma_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
 
 @rule(*names("score", "TweedieRegressor"), family="linear")
 def tweedie_score(X: TensorSpec, coef_: Any = None, power: float = 0.0, link: str = "auto", **_: Any) -> Work:
-    """Raw predictions and two losses: 48 per sample with a logarithmic link, 3 for squares; 132 for powers of an
-    identity."""
+    """Raw predictions and two losses: 48 per sample with a logarithmic link (22 for Poisson and gamma), 3 for squares;
+    132 for powers of an identity."""
     if link == "identity" or (link == "auto" and power <= 0):
         return _deviance(
             X, coef_, LOSSES["HalfTweedieLossIdentity:0" if power == 0 else "HalfTweedieLossIdentity"][0], 0
         )
-    return _deviance(X, coef_, LOSSES["HalfTweedieLoss"][0], 3)
+    kind = f"HalfTweedieLoss:{float(power)}"
+    return _deviance(X, coef_, LOSSES.get(kind, LOSSES["HalfTweedieLoss"])[0], {1.0: 26, 2.0: 25}.get(float(power), 3))

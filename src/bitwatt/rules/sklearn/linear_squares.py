@@ -57,14 +57,14 @@ def _nonnegative(probes: Probes) -> Work:
 
 
 def operator_products(design: Design, probes: Probes, weighted: bool, *, is_centred: bool = True) -> Work:
-    """Products of an iterative solver with X and Xᵀ; a sparse X is centred on the way: 1 per row (2 with weights) and 2
-    per column."""
+    """Products of an iterative solver with X and Xᵀ; a sparse X is centred on the way: 1 per row (2 with weights), a
+    dot product and a multiple, 2 per column."""
     n, f, p = design.rows, design.columns, design.precision
     forward: int = sum(times for rows, columns, times in calls(probes, "linear_matvec") if (rows, columns) == (n, f))
     backward: int = sum(times for rows, columns, times in calls(probes, "linear_rmatvec") if (rows, columns) == (n, f))
     work = design.times() * forward + design.transposed() * backward
     if design.is_sparse and is_centred:
-        work += arithmetic(((1 + weighted) * n + 2 * f) * (forward + backward), p)
+        work += arithmetic(((1 + weighted) * n + 2 * f + 17) * (forward + backward), p)
     return work
 
 

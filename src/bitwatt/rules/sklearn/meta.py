@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bitwatt.formulas.arrays import floats
-from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
+from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn.preprocessing_encoders import length
@@ -26,7 +26,7 @@ _CALLS = {
     "model_selection.TunedThresholdClassifierCV": _ASKED,
     "multioutput.MultiOutputClassifier": ("fit", "partial_fit", "predict", "predict_proba"),
     "multioutput.MultiOutputRegressor": ("fit", "partial_fit", "predict"),
-    "multioutput.ClassifierChain": ("fit", *_ASKED),
+    "multioutput.ClassifierChain": ("fit", "predict", "predict_proba", "decision_function"),
     "multioutput.RegressorChain": ("fit", "predict"),
     "frozen.FrozenEstimator": ("fit",),
     "multiclass.OneVsRestClassifier": ("fit", "partial_fit", "predict", "decision_function"),
@@ -39,6 +39,12 @@ for _kind, _methods in _CALLS.items():
         *(f"sklearn.{_kind}.{method}" for method in _methods),
         reason="calls other estimators, which are counted; its own part copies, compares and looks up",
     )
+
+
+@rule("sklearn.multioutput.ClassifierChain.predict_log_proba", family="classification")
+def chained_logarithms(out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
+    """The logarithm of predict_proba, which is counted."""
+    return function(LOG, sum(spec.numel for spec in out), DOUBLE)
 
 
 @rule("sklearn.multioutput.MultiOutputClassifier.score", family="score")

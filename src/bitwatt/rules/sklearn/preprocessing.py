@@ -60,20 +60,27 @@ def standard_scaler_fit(
 
 
 @rule(f"{_NAME}StandardScaler.transform", family="scaling")
-def standard_scaler_transform(X: TensorSpec, with_mean: bool = True, with_std: bool = True, **_: Any) -> Work:
+def standard_scaler_transform(
+    X: TensorSpec, with_mean: bool = True, with_std: bool = True, scale_: Any = None, **_: Any
+) -> Work:
     """The finiteness check, (x - mean) / deviation; of a sparse matrix the stored elements by 1 / deviation."""
-    return checked(X) + _affine(X, with_mean and X.nnz is None, with_std)
+    return checked(X) + _affine(X, with_mean and X.nnz is None, with_std, scale_)
 
 
 @rule(f"{_NAME}StandardScaler.inverse_transform", family="scaling")
-def standard_scaler_inverse(X: TensorSpec, with_mean: bool = True, with_std: bool = True, **_: Any) -> Work:
+def standard_scaler_inverse(
+    X: TensorSpec, with_mean: bool = True, with_std: bool = True, scale_: Any = None, **_: Any
+) -> Work:
     """The finiteness check, x · deviation + mean."""
-    return checked(X) + _affine(X, with_mean and X.nnz is None, with_std)
+    return checked(X) + _affine(X, with_mean and X.nnz is None, with_std, scale_)
 
 
-def _affine(X: TensorSpec, shift: bool, scale: bool) -> Work:
-    reciprocals = X.shape[1] if X.nnz is not None and scale else 0
-    return arithmetic((shift + scale) * stored(X) + reciprocals, floats(X))
+def _affine(X: TensorSpec, shift: bool, scale: bool, scale_: Any) -> Work:
+    """Sparse columns are scaled in the precision of their scale, which numpy keeps for arrays."""
+    if X.nnz is None:
+        return arithmetic((shift + scale) * X.numel, floats(X))
+    precision = floats(scale_) if isinstance(scale_, TensorSpec) else DOUBLE
+    return arithmetic((X.nnz + X.shape[1]) * scale, max(floats(X), precision, key=lambda p: p.bits))
 
 
 @rule(f"{_NAME}MinMaxScaler.partial_fit", family="scaling")
@@ -95,9 +102,9 @@ def max_abs_fit(X: TensorSpec, **_: Any) -> Work:
 
 
 @rule(f"{_NAME}MaxAbsScaler.transform", f"{_NAME}MaxAbsScaler.inverse_transform", family="scaling")
-def max_abs_transform(X: TensorSpec, **_: Any) -> Work:
+def max_abs_transform(X: TensorSpec, scale_: Any = None, **_: Any) -> Work:
     """The finiteness check and one operation per stored element."""
-    return checked(X) + _affine(X, shift=False, scale=True)
+    return checked(X) + _affine(X, shift=False, scale=True, scale_=scale_)
 
 
 @rule(f"{_NAME}RobustScaler.fit", family="scaling")
@@ -110,11 +117,13 @@ def robust_fit(X: TensorSpec, with_centering: bool = True, with_scaling: bool = 
 
 
 @rule(f"{_NAME}RobustScaler.transform", f"{_NAME}RobustScaler.inverse_transform", family="scaling")
-def robust_transform(X: TensorSpec, with_centering: bool = True, with_scaling: bool = True, **_: Any) -> Work:
+def robust_transform(
+    X: TensorSpec, with_centering: bool = True, with_scaling: bool = True, scale_: Any = None, **_: Any
+) -> Work:
     """The finiteness check, (x - median) / range. The range is a double: numpy divides single precision by it in
     double."""
     if X.nnz is not None:
-        return checked(X) + _affine(X, shift=False, scale=with_scaling)
+        return checked(X) + _affine(X, shift=False, scale=with_scaling, scale_=scale_)
     centred = Work.of(floats(X), add=X.numel * with_centering)
     return checked(X) + centred + Work.of(DOUBLE, div=X.numel * with_scaling)
 
@@ -128,12 +137,12 @@ def only_checked(X: TensorSpec, **_: Any) -> Work:
 @rule(f"{_NAME}Normalizer.transform", family="scaling")
 def normalise(X: TensorSpec, norm: str = "l2", **_: Any) -> Work:
     """The finiteness check, twice; the norm of each row (l2: squares and a root, l1: a sum, max: comparisons) and a
-    division. Norms of sparse rows are in double."""
+    division. Norms of sparse rows are in double, and so are divisions by them."""
     rows, kept = X.shape[0], stored(X)
     if X.nnz is not None:
         filled = rows * (1 - math.exp(-kept / max(rows, 1)))  # rows that store anything, if positions are independent
         norms = arithmetic(2 * kept + filled if norm == "l2" else kept if norm == "l1" else 0, DOUBLE)
-        return checked(X) * 2 + norms + Work.of(floats(X), div=kept)
+        return checked(X) * 2 + norms + Work.of(DOUBLE if norm != "max" else floats(X), div=kept)
     if norm == "l2":
         norms = row_squares(rows, X.shape[1], floats(X)) + Work.of(floats(X), sqrt=rows)
     else:
@@ -256,28 +265,41 @@ def function_fit(X: TensorSpec, validate: bool = False, check_inverse: bool = Tr
 
 
 _FUNCTIONS = {
-    "None": (0, 0), "<log1p>": LOG1P, "<expm1>": EXPM1, "<log>": LOG, "<exp>": EXP, "<sqrt>": SQRT, "<tanh>": TANH,
+    "None": (0, 0), "<log1p>": (35, 32), "<expm1>": EXPM1, "<log>": LOG, "<exp>": EXP, "<sqrt>": SQRT, "<tanh>": TANH,
     "<square>": SQRT, "<reciprocal>": SQRT, "<negative>": (0, 0), "<abs>": (0, 0), "<absolute>": (0, 0),
     "<log2>": LOG, "<log10>": LOG,
 }  # fmt: skip
 
 
-def _called(X: TensorSpec, validate: bool, what: Any) -> Work:
+#: log1p of one less than a power of two, which has no polynomial, and of a small value, which is nothing else.
+_WHOLE, _SMALL = 11, 25
+
+
+def _called(X: TensorSpec, validate: bool, what: Any, probes: tuple[Any, ...]) -> Work:
+    """Values whose result is known, at once or nearly so, take less: these are counted in a sample."""
     if str(what) not in _FUNCTIONS:
         raise ValueError(f"what {what} computes cannot be seen")
-    return (checked(X) if validate else Work()) + function(_FUNCTIONS[str(what)], stored(X), floats(X))
+    hard, easy, small = next((one[1:4] for one in probes if one[0] == "nonzero function"), (1000, 0, 0))
+    values, p = stored(X), floats(X)
+    work = function(_FUNCTIONS[str(what)], values * hard / 1000, p)
+    work += arithmetic((_WHOLE * easy + _SMALL * small) * values / 1000, p)
+    return replace((checked(X) if validate else Work()) + work, estimated=hard < 1000)
 
 
 @rule(f"{_NAME}FunctionTransformer.transform", family="scaling")
-def function_transform(X: TensorSpec, validate: bool = False, func: Any = None, **_: Any) -> Work:
+def function_transform(
+    X: TensorSpec, validate: bool = False, func: Any = None, probes: tuple[Any, ...] = (), **_: Any
+) -> Work:
     """A function of numpy's known by name, on each element; what another one computes cannot be seen."""
-    return _called(X, validate, func)
+    return _called(X, validate, func, probes)
 
 
 @rule(f"{_NAME}FunctionTransformer.inverse_transform", family="scaling")
-def function_inverse(X: TensorSpec, validate: bool = False, inverse_func: Any = None, **_: Any) -> Work:
+def function_inverse(
+    X: TensorSpec, validate: bool = False, inverse_func: Any = None, probes: tuple[Any, ...] = (), **_: Any
+) -> Work:
     """A function of numpy's known by name, on each element; what another one computes cannot be seen."""
-    return _called(X, validate, inverse_func)
+    return _called(X, validate, inverse_func, probes)
 
 
 @rule(f"{_NAME}PolynomialFeatures.fit", family="scaling")
@@ -321,14 +343,16 @@ def spline_fit(X: TensorSpec, knots: Any = "uniform", n_knots: int = 5, degree: 
 @rule(f"{_NAME}SplineTransformer.transform", family="scaling")
 def spline_transform(
     X: TensorSpec, n_knots: int = 5, degree: int = 3, extrapolation: str = "constant", sparse_output: bool = False,
-    n_features_out_: int = 0, include_bias: bool = True, **_: Any,
+    n_features_out_: int = 0, include_bias: bool = True, spline_live: float = 1.0, spline_flat: int = 0, **_: Any,
 ) -> Work:  # fmt: skip
-    """The finiteness check; de Boor's recursion for each value (7·degree·(degree + 1) / 2) and, dense, its product with
-    the rows of an identity: 2·(degree + 1) for each spline of the column."""
+    """The finiteness check; de Boor's recursion for each value (7·degree·(degree + 1) / 2), less where knots coincide,
+    and, dense, its product with the rows of an identity: 2·(degree + 1) for each spline of the column; a period takes 2
+    to find the place in it."""
     columns = X.shape[1]
     splines = n_features_out_ // max(columns, 1) + (not include_bias) if n_features_out_ else n_knots + degree - 1
-    if extrapolation == "periodic":
-        splines += degree
-    basis = 7 * degree * (degree + 1) / 2
-    each = basis + (degree + 1 if sparse_output else 2 * (degree + 1) * splines)
-    return checked(X) + arithmetic(each * X.numel, DOUBLE, compare=10 * X.numel)
+    curved = (columns - spline_flat) / max(columns, 1)
+    basis = 7 * degree * (degree + 1) / 2 * spline_live * curved
+    rest = degree + 1 if sparse_output else 2 * (degree + 1) * splines
+    each = basis + rest + 2 * (extrapolation == "periodic")
+    work = checked(X) + arithmetic(each * X.numel, DOUBLE, compare=10 * X.numel)
+    return replace(work, estimated=spline_live < 1)

@@ -38,7 +38,7 @@ def random_range(call: Call, rows: int, columns: int, count: int, power: int | N
     """Halko's method: ten vectors more than wanted, four power iterations (seven for few components)."""
     vectors = min(count + 10, rows, columns)
     power = power if power is not None else 7 if count < 0.1 * min(rows, columns) else 4
-    call.probe("random range", rows, columns, vectors, power, call.bits, call.stored, times=times)
+    call.probe("random range", rows, columns, count + 10, power, call.bits, call.stored, times=times)
     call.probe("scipy qr", rows, vectors, call.bits, "economic", False, times=times)
     call.probe("scipy svd", vectors, columns, call.bits, False, True, times=times)
 
@@ -121,9 +121,8 @@ def incremental_batch(call: Call) -> dict[str, Any]:
 def factors(call: Call) -> dict[str, Any]:
     count, steps = wanted(call, call.columns), iterations(call, 60)
     if call.get("svd_method", "randomized") == "randomized":
-        vectors = min(count + 10, call.rows, call.columns)
         power = int(call.get("iterated_power", 3))
-        call.probe("random range", call.rows, call.columns, vectors, power, 64, -1, times=steps)
+        call.probe("random range", call.rows, call.columns, count + 10, power, 64, -1, times=steps)
     return components(call, count, dtype="float64") | {"n_iter_": steps}
 
 

@@ -190,7 +190,7 @@ def lightgbm_booster(booster: Any) -> Facts:
     options = dict(line[1:-1].split(": ", 1) for line in told if line.startswith("[") and ": " in line)
     least, depth = float(options.get("min_data_in_leaf", 20)), int(options.get("max_depth", -1))
     full = int(options.get("num_leaves", 31))
-    read = [table for text in texts for table in _lightgbm_tables(text, full)]
+    read = _lightgbm_tables(texts, full)
     found = binned(read, features, least, depth if depth > 0 else 1 << 30, 0.0, False)
     objective = _line(texts[0], "objective").partition(" ")[0]
     if booster.best_iteration > 0:
@@ -210,27 +210,34 @@ def lightgbm_booster(booster: Any) -> Facts:
     }  # fmt: skip
 
 
-def _lightgbm_tables(text: str, full: int) -> Iterable[tuple[Any, Any, Any, Any]]:
-    """Internal nodes first, then leaves. The last split of a full tree leaves two that nobody looks at: they keep next
-    to no weight, so that no search is counted for them."""
+def _lightgbm_tables(texts: Iterable[str], full: int) -> list[tuple[Any, Any, Any, Any]]:
+    """Internal nodes first, then leaves, of all trees at once. The last split of a full tree leaves two that nobody
+    looks at: they keep next to no weight, so that no search is counted for them."""
     import numpy as np
 
-    names = ("left_child", "right_child", "split_feature", "internal_count", "leaf_count")
-    for part in text.split("\nTree=")[1:]:
-        leaves = int(_line(part, "num_leaves"))
-        if leaves < 2:
-            continue
-        numbers = np.fromstring(" ".join([_line(part, name) for name in names]), np.int64, sep=" ")
-        inner = leaves - 1
-        none = np.full((3, leaves), -1)
-        tree = np.concatenate([numbers[: 3 * inner].reshape(3, inner), none], axis=1)
-        sides = tree[:2, :inner]
-        sides[:] = np.where(sides >= 0, sides, inner + ~sides)
-        weight = numbers[3 * inner :].astype(np.float64)
-        if leaves == full:
-            ends = sides[:, -1]
-            weight[ends[ends >= inner]] = 1e-9
-        yield tree[0], tree[1], tree[2], weight
+    parts = [part for text in texts for part in text.split("\nTree=")[1:]]
+    grown = [(part, count) for part in parts if (count := int(_line(part, "num_leaves"))) > 1]
+    if not grown:
+        return []
+
+    def numbers(name: str) -> Any:
+        return np.fromstring(" ".join([_line(part, name) for part, _ in grown]), np.int64, sep=" ")
+
+    leaves = np.array([count for _, count in grown])
+    inner = leaves - 1
+    roots, inners = (np.cumsum(each) - each for each in (leaves + inner, inner))
+    nodes = np.arange(inner.sum()) + np.repeat(roots - inners, inner)
+    ends = np.arange(leaves.sum()) + np.repeat(roots + inner - np.cumsum(leaves) + leaves, leaves)
+    tree, weight = np.full((3, len(nodes) + len(ends)), -1), np.empty(len(nodes) + len(ends))
+    for row, name in enumerate(("left_child", "right_child")):
+        side = numbers(name)
+        tree[row, nodes] = np.where(side >= 0, side, np.repeat(inner, inner) + ~side)
+    tree[2, nodes] = numbers("split_feature")
+    weight[nodes], weight[ends] = numbers("internal_count"), numbers("leaf_count")
+    is_full = leaves == full
+    last = tree[:2, (roots + inner - 1)[is_full]]
+    weight[(last + roots[is_full])[last >= full - 1]] = 1e-9
+    return list(zip(*(np.split(row, roots[1:]) for row in (*tree, weight)), strict=True))
 
 
 def _line(text: str, name: str) -> str:

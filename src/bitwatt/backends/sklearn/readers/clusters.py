@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from numpy import ndarray
+
 from bitwatt.backends.sklearn.facts import facts
 from bitwatt.backends.sklearn.probes import probe
 
@@ -16,23 +18,44 @@ def _bits(X: Any) -> int:
 
 
 def _nnz(X: Any) -> int:
-    return int(X.nnz) if hasattr(X, "tocsr") else -1
+    return int(X.nnz) if type(X) is not ndarray and hasattr(X, "tocsr") else -1
 
 
 def _loop(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """Rows, features, clusters, bits, stored elements, whether the centres move."""
     X, centers = args[0], args[2] if len(args) > 2 else kwargs["centers"]
-    return (*map(int, X.shape), int(centers.shape[0]), _bits(X), _nnz(X), bool(kwargs.get("update_centers", True)))
+    return (*X.shape, centers.shape[0], _bits(X), _nnz(X), bool(kwargs.get("update_centers", True)))
+
+
+#: Rows whose bounds are looked at, evenly spread.
+_LOOKED_AT = 256
+
+
+def _some(bounds: Any) -> Any:
+    return bounds[:: max(len(bounds) // _LOOKED_AT, 1)]
 
 
 def _bounds(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """In the end the distances computed for each row, in tenths: what was ruled out keeps a bound of zero."""
     X, centers = args[:2]
-    return (*map(int, X.shape), int(centers.shape[0]), _bits(X), _nnz(X))
+    some = _some(args[5])
+    computed = round(10 * float((some != 0).sum()) / max(len(some), 1))
+    return (*map(int, X.shape), int(centers.shape[0]), _bits(X), _nnz(X), computed)
+
+
+def _elkan(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """As the others, and the distances computed for each row, in tenths: each is a new bound, the others are the old
+    ones, moved by as much as the centres."""
+    old, new = kwargs["before"], _some(args[8])
+    if kwargs.get("update_centers", True):
+        old = (old - args[10]).clip(min=0)
+    computed = round(10 * float((new != old).sum()) / max(len(new), 1))
+    return *_loop(args, kwargs, result), computed
 
 
 for _kind in ("dense", "sparse"):
     probe(f"{_KMEANS}:lloyd_iter_chunked_{_kind}", "kmeans lloyd", _loop)
-    probe(f"{_KMEANS}:elkan_iter_chunked_{_kind}", "kmeans elkan", _loop)
+    probe(f"{_KMEANS}:elkan_iter_chunked_{_kind}", "kmeans elkan", _elkan, before=lambda args: _some(args[8]).copy())
     probe(f"{_KMEANS}:init_bounds_{_kind}", "kmeans bounds", _bounds)
     probe(f"{_KMEANS}:_inertia_{_kind}", "kmeans inertia", _loop)
     probe(f"{_KMEANS}:_minibatch_update_{_kind}", "kmeans minibatch", _loop)

@@ -7,6 +7,8 @@ import sys
 import weakref
 from typing import Any
 
+from numpy import ndarray
+
 from bitwatt.backends.sklearn.facts import facts
 from bitwatt.backends.sklearn.probes import probe
 
@@ -19,7 +21,7 @@ def _bits(X: Any) -> int:
 
 def _nnz(X: Any) -> int:
     """Stored elements of a sparse matrix, -1 for a dense one."""
-    return int(X.nnz) if hasattr(X, "tocsr") else -1
+    return int(X.nnz) if type(X) is not ndarray and hasattr(X, "tocsr") else -1
 
 
 def _is_ragged(lists: Any) -> bool:
@@ -52,6 +54,9 @@ def _is_transpose(a: Any, b: Any) -> bool:
 def _dot(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """m, k, n, bits, stored elements of both, whether it is XXᵀ, and products that meet where both are sparse."""
     a, b = args[:2]
+    if type(a) is ndarray is type(b) and a.ndim == 2 == b.ndim:  # as most are
+        (m, k), n = a.shape, b.shape[1]
+        return m, k, n, max(_bits(a), _bits(b)), -1, -1, _is_transpose(a, b), 0
     if len(a.shape) != 2 or len(b.shape) > 2:
         return ("unknown",)
     (m, k), n = a.shape, b.shape[1] if len(b.shape) > 1 else 1
@@ -77,7 +82,7 @@ def _norms(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 
 def _euclidean(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     X, Y = args[:2]
-    stored = min(_nnz(X), _nnz(Y)) >= 0
+    stored = _nnz(X) >= 0 and _nnz(Y) >= 0
     return (*result.shape, X.shape[1], _bits(X), bool(_get(args, kwargs, 4, "squared", False)), X is Y, stored)
 
 

@@ -98,7 +98,8 @@ def _range(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """Rows, columns, vectors, power iterations, bits, stored elements; by LU where there are more than two."""
     A = args[0]
     stored = int(A.nnz) if hasattr(A, "tocsr") else -1
-    return int(A.shape[0]), int(A.shape[1]), int(result.shape[1]), int(kwargs.get("n_iter", 0)), _bits(A), stored
+    wanted = int(kwargs.get("size", result.shape[1]))
+    return int(A.shape[0]), int(A.shape[1]), wanted, int(kwargs.get("n_iter", 0)), _bits(A), stored
 
 
 probe("sklearn.utils.extmath:_randomized_range_finder", "random range", _range)

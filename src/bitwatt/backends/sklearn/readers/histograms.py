@@ -6,6 +6,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.facts import Facts, facts, whole
 from bitwatt.backends.sklearn.probes import probe
+from bitwatt.backends.sklearn.readers.nodes import joined
 
 _BASE = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHistGradientBoosting"
 #: Cells (nodes times features) whose ranges of bins are held at once.
@@ -55,7 +56,7 @@ _NAMES = (
 def _sums(tables: list[Any], bins: Any, estimator: Any) -> Any:
     import numpy as np
 
-    nodes = np.concatenate(tables)
+    nodes = joined(tables)
     lengths = [len(table) for table in tables]
     roots = np.cumsum([0, *lengths[:-1]])
     offsets = np.repeat(roots, lengths)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bitwatt.backends.sklearn.facts import Facts, facts
 from bitwatt.backends.sklearn.probes import probe
 from bitwatt.backends.sklearn.readers.distances import vanished
 
@@ -65,3 +66,9 @@ def _above_zero(args: Any, kwargs: Any, result: Any) -> tuple[int, int]:
 
 
 probe("sklearn.kernel_approximation:AdditiveChi2Sampler._transform_dense", "chi2 values", _above_zero)
+
+
+@facts("sklearn.covariance._shrunk_covariance.OAS", "sklearn.covariance._shrunk_covariance.LedoitWolf")
+def _shrunk(estimator: Any) -> Facts:
+    """Whether nothing is left of the covariance but its diagonal's mean."""
+    return {"shrunk_whole": True} if getattr(estimator, "shrinkage_", 0.0) >= 1.0 else {}

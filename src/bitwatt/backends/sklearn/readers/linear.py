@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from numpy import count_nonzero, ndarray
+
 from bitwatt.backends.sklearn.facts import Facts, facts
 from bitwatt.backends.sklearn.probes import probe
 
@@ -16,6 +18,8 @@ _DESCENT = "sklearn.linear_model._cd_fast"
 
 
 def _of(X: Any) -> tuple[int, int, int, int]:
+    if type(X) is ndarray:
+        return X.shape[0], X.shape[1], -1, 8 * X.dtype.itemsize
     stored = getattr(X, "nnz", -1)
     return int(X.shape[0]), int(X.shape[1]), -1 if stored is None else int(stored), 8 * X.dtype.itemsize
 
@@ -25,9 +29,7 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str)
 
 
 def _nonzero(w: Any) -> int:
-    import numpy as np  # here already, or nothing was fitted
-
-    return int(np.count_nonzero(w))
+    return int(count_nonzero(w))
 
 
 def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> tuple[Any, ...]:
@@ -53,7 +55,7 @@ def _counted_products(result: Any, tick: Callable[..., None]) -> Any:
 
 
 for _name in ("loss", "gradient", "loss_gradient", "gradient_hessian"):
-    probe(f"{_LOSS}.{_name}", f"linear_{_name}", _loss)
+    probe(f"{_LOSS}.{_name}", f"linear_{_name}", _loss, decide=(0, 2, 4))  # the loss, X and the sample weights
 probe(f"{_LOSS}.gradient_hessian_product", "linear_hessian_product", _loss, handing=_counted_products)
 
 
@@ -173,18 +175,23 @@ def _huber(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[
 probe("sklearn.linear_model._huber:_huber_loss_and_gradient", "linear_huber", _huber)
 
 
+#: Losses that leave the weights where they are for samples that are right by enough.
+_MOVING = frozenset({"hinge", "squared_hinge", "perceptron", "epsilon_insensitive", "squared_epsilon_insensitive",
+                     "modified_huber"})  # fmt: skip
+
+
 def _descended(X: Any, y: Any, coef: Any, intercept: Any, loss: str, epsilon: float) -> int:
     """Per thousand: how many samples still move the weights under the final model, as they do in late passes."""
+    if loss not in _MOVING:
+        return 1000
     raw = X @ coef + intercept
     if loss in ("hinge", "squared_hinge", "perceptron"):
         moving = y * raw <= (0.0 if loss == "perceptron" else 1.0)
     elif loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
         moving = abs(y - raw) > epsilon
-    elif loss == "modified_huber":
-        moving = y * raw < 1.0
     else:
-        return 1000
-    return round(1000 * float(moving.mean()))
+        moving = y * raw < 1.0
+    return round(1000 * (_nonzero(moving) / int(moving.size)))
 
 
 def _loss_of(estimator: Any) -> str:
@@ -241,7 +248,7 @@ def _liblinear(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tu
         inside = [round(1000 * float((errors > float(_given(args, kwargs, 14, "epsilon") or 0.0)).mean()))]
         error = float(errors.mean()) / 3 or 1.0  # it is smaller for those that are on their way
     elif loss == "squared_hinge":
-        labels = [args[1].max()] if len(coef) == 1 else np.unique(args[1])
+        labels = np.unique(args[1])[-len(coef) :]  # of two classes the last; they may be strings
         raw = some @ coef.T + intercept
         low = [((y == label) * 2.0 - 1.0) * raw[:, place] < 1.0 for place, label in enumerate(labels)]
         inside = [round(1000 * float(one.mean())) for one in low]

@@ -21,6 +21,33 @@ probe("scipy.stats._morestats:boxcox_llf", "likelihood", _likelihood)
 probe("scipy.stats._morestats:yeojohnson", "nonzero", lambda args, kwargs, result: (int((args[0] != 0).sum()),))
 probe("sklearn.preprocessing._data:PowerTransformer._yeo_johnson_inverse_transform", "nonzero", _likelihood)
 
+#: Values that are looked at, evenly spread.
+_LOOKED_AT = 1000
+#: Where log1p needs no power of two to be taken out: below sqrt(2) - 1.
+_SMALL = 2**0.5 - 1
+
+
+def _worked_out(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int, int, int]:
+    """Per thousand: the values whose log1p, expm1 or logarithm takes a polynomial, those near to known ones, and those
+    so small that log1p takes the polynomial alone."""
+    import numpy as np  # here already, or nothing was transformed
+
+    X, name = args[1], getattr(_given(args, kwargs, 2, "func"), "__name__", "")
+    if type(X) is not np.ndarray or X.dtype.kind != "f" or not X.size or name not in ("log1p", "expm1", "log"):
+        return 1000, 0, 0
+    some = X.reshape(-1)[:: max(X.size // _LOOKED_AT, 1)] if X.flags.forc else X[: max(_LOOKED_AT // X.shape[-1], 1)]
+    if name == "log":
+        return round(1000 * float(np.mean(some != 1))) if X.dtype == np.float64 else 1000, 0, 0
+    zero = float(np.mean(some == 0))
+    whole = float(np.mean((np.frexp(1 + some)[0] == 0.5) & (some != 0))) if name == "log1p" else 0.0
+    small = (
+        float(np.mean((np.abs(some) < _SMALL) & (some != 0))) if name == "log1p" and some.dtype.itemsize == 8 else 0.0
+    )
+    return round(1000 * (1 - zero - whole - small)), round(1000 * whole), round(1000 * small)
+
+
+probe("sklearn.preprocessing._function_transformer:FunctionTransformer._transform", "nonzero function", _worked_out)
+
 for _kind in ("_gaussian_mixture:GaussianMixture", "_bayesian_mixture:BayesianGaussianMixture"):
     probe(f"sklearn.mixture.{_kind}._m_step", "maximisation")
     probe(f"sklearn.mixture.{_kind}._initialize", "start")
@@ -56,10 +83,48 @@ probe(
 )
 
 
+@facts(
+    "sklearn.feature_selection._rfe.RFE",
+    "sklearn.feature_selection._from_model.SelectFromModel",
+    "sklearn.feature_selection._sequential.SequentialFeatureSelector",
+)
+def _gaps(selector: Any) -> dict[str, Any]:
+    """Whether the estimator inside takes missing values: then nothing is checked."""
+    from sklearn.utils import get_tags
+
+    return {"allow_nan": True} if get_tags(selector).input_tags.allow_nan else {}
+
+
 @facts("sklearn.decomposition._incremental_pca.IncrementalPCA")
 def _batches(pca: Any) -> dict[str, Any]:
     """The first batch is cheaper than the others."""
     return {"n_samples_seen_": int(getattr(pca, "n_samples_seen_", 0))}
+
+
+@facts("sklearn.preprocessing._polynomial.SplineTransformer")
+def _coinciding(transformer: Any) -> dict[str, Any]:
+    """How much of de Boor's recursion is left where knots coincide, at values like the knots, and columns of one value:
+    nothing is said where there are no such knots."""
+    import numpy as np
+
+    live, flat = [], 0
+    for spline in getattr(transformer, "bsplines_", ()):
+        t, k = spline.t, spline.k
+        inner = t[k : len(t) - k]
+        if inner[0] == inner[-1]:
+            flat += 1
+        elif k and (np.diff(inner) == 0).any():
+            places = [min(max(np.searchsorted(t, x, "right") - 1, k), len(t) - k - 2) for x in inner]
+            live.append(sum(_left_of(t, k, place) for place in places) / len(places))
+        else:
+            live.append(1.0)
+    share = round(sum(live) / max(len(live), 1), 3)
+    return {"spline_live": share, "spline_flat": flat} if share < 1 or flat else {}
+
+
+def _left_of(t: Any, k: int, place: int) -> float:
+    pairs = [(place + n, place + n - j) for j in range(1, k + 1) for n in range(1, j + 1)]
+    return sum(bool(t[last] != t[first]) for last, first in pairs) / len(pairs)
 
 
 @facts("sklearn.decomposition._pca.PCA")

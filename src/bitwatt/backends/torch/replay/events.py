@@ -12,9 +12,9 @@ from torch import nn
 
 from bitwatt.backends.torch.replay.learner import Learner
 from bitwatt.backends.torch.replay.lessons import FOREIGN
-from bitwatt.backends.torch.replay.marks import Structures, flags, quick
+from bitwatt.backends.torch.replay.marks import Structures, arguments, behind, flags, quick
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
-from bitwatt.backends.torch.state import FORWARD
+from bitwatt.backends.torch.state import FORWARD, frame_mark, is_running
 from bitwatt.backends.torch.tensors import any_needs_grad, follow
 from bitwatt.context import CONTEXT, current
 
@@ -46,7 +46,7 @@ class Events:
         if context is None or context.token.exactness == "always":
             return None
         if context is not learner.context or learner.stale:
-            learner.enters(context)
+            learner.enters(context, self.structures)
         return learner
 
     @staticmethod
@@ -54,12 +54,10 @@ class Events:
         """Whether the event under way is a step that has raised: its Python frame is gone."""
         if learner.kind != STEP:
             return False
-        frame: Any = sys._getframe(1)
-        while frame is not None and frame is not learner.frame:
-            frame = frame.f_back
-        if frame is None:
+        stale = not is_running(learner.frame)
+        if stale:
             learner.abort()
-        return frame is None
+        return stale
 
     # -- calls of models
 
@@ -76,15 +74,10 @@ class Events:
         return False
 
     def _call(self, learner: Learner, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
-        # a number given as such decides what is done more often than how much of it
-        values: Any = [quick(arg) if type(arg) is not int else (int, str(arg)) for arg in args]
-        if kwargs:
-            values += [
-                (name, quick(value) if type(value) is not int else (int, str(value))) for name, value in kwargs.items()
-            ]
+        values = arguments(args, kwargs)
         if learner.caller is None or learner.caller() is not module:
             learner.caller = weakref.ref(module)
-        return (CALL, self.structures.of(module), flags()), tuple(values)
+        return (CALL, self.structures.of(module), flags()), values
 
     def enter_replayed(self, state: ThreadState, learner: Learner, args: Any) -> None:
         """What the call of a model means for what came before it."""
@@ -104,25 +97,21 @@ class Events:
             state.resolve({FORWARD: "inference"})
         state.left = _sequence()
 
-    # -- data
-
-    def begin_fetch(self, learner: Learner, dataset: Any, index: Any) -> bool:
-        """A batch is read by the program itself. How many samples it has is known, which ones does not matter."""
-        rows = len(index) if isinstance(index, (list, tuple)) else 1
-        return learner.begin((FETCH, type(dataset), id(dataset)), (rows,))
-
     # -- backward and steps
 
     def begin_backward(self, learner: Learner, roots: Any, options: Any) -> bool:
         caller = learner.caller() if learner.caller is not None else None
         first = self.structures.first(caller)
-        learner.first = weakref.ref(first) if first is not None else None
         adds = first is not None and first.grad is not None
         try:
-            values = tuple([quick(root) for root in roots])
+            led = behind(roots, _sequence() - learner.seq, compiled=learner.compiled)
+            values = (*[quick(root) for root in roots], led)
         except Exception as error:
             return self._unmarked(learner, error)
-        return learner.begin((BACKWARD, adds, options, flags()), values)
+        known = learner.begin((BACKWARD, adds, options, flags()), values)
+        if learner.step is not None:
+            learner.step.first = weakref.ref(first) if first is not None else None
+        return known
 
     def begin_step(self, learner: Learner, optimizer: Any) -> bool:
         try:
@@ -130,7 +119,7 @@ class Events:
             made = (len(optimizer.state), *[_options(group) for group in optimizer.param_groups])
         except Exception as error:
             return self._unmarked(learner, error)
-        learner.frame = sys._getframe(2)
+        learner.frame = frame_mark(sys._getframe(2))
         known = learner.begin((STEP, id(optimizer), made, missing))
         if learner.step is not None and not type(optimizer).__module__.startswith("torch.optim"):
             learner.step.event.enough = FOREIGN
@@ -140,3 +129,9 @@ class Events:
 def _options(group: Any) -> tuple[Any, ...]:
     """What an optimizer does with a group: which of its options are in use, whatever their values."""
     return tuple([(name, bool(value)) for name, value in group.items() if isinstance(value, (bool, int, float))])
+
+
+def marks_of_fetch(dataset: Any, index: Any) -> tuple[Any, Any]:
+    """A batch is read by the program itself. How many samples it has is known, which ones does not matter."""
+    rows = len(index) if isinstance(index, (list, tuple)) else 1
+    return (FETCH, type(dataset), id(dataset)), (rows,)

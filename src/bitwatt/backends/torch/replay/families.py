@@ -110,6 +110,12 @@ class Family:
         self.inside: Any = None  # the coefficients of that checksum
         self.places = list(dict.fromkeys(place for place, _, _ in forms))
 
+    def holds(self, sizes: Sizes) -> bool:
+        """Whether sizes never seen keep to what the samples had in common, and give whole numbers: a stride of 16 is
+        divided by in no other way."""
+        numbers = np.array([self.basis.features(sizes)]) @ self._coefficients
+        return self.basis.holds(sizes) and bool(np.abs(numbers - np.rint(numbers)).max(initial=0.0) < 1e-3)
+
     def rows(self, sizes: Sizes) -> dict[Place, dict[Any, int]]:
         numbers = np.rint(np.array([self.basis.features(sizes)]) @ self._coefficients).astype(np.int64)[0].tolist()
         found: dict[Place, Counter[Any]] = {place: Counter() for place in self.places}

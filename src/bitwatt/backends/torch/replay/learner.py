@@ -17,14 +17,16 @@ from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.families import Sample, fit
 from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.laps import Laps
-from bitwatt.backends.torch.replay.lessons import Lesson, Step
+from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP, flush
 
 if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.marks import Structures
     from bitwatt.context import Context, Token
 
 _sequence = torch.autograd._get_sequence_nr
 _now = time.perf_counter
+_aten: Any = torch.ops.aten
 
 #: Units between two looks, at most.
 _SELDOM = 1024
@@ -32,8 +34,9 @@ _SELDOM = 1024
 _CALLS, _LONG = 32, 10_000
 #: Samples kept until they make a family.
 _SAMPLES = 16
-#: What the mode costs for an op, in seconds, and the share of a unit's time that watching its gaps may take.
-_OP, _SHARE = 12e-6, 0.008
+#: Seconds that the mode costs for an op, and the long way for a unit (a model of forty layers); and the share of a unit's
+#: time that watching its gaps may take.
+_OP, _LONG_WAY, _SHARE = 12e-6, 1e-3, 0.008
 #: A gap that lasts so much longer than it did when it was known, and so much of its unit, is looked at again.
 _LONGER, _NOISE, _PAUSE = 6.0, 1e-3, 0.25
 
@@ -58,9 +61,12 @@ class Learner(Laps):
                 and self.state.resting is not None
             ):
                 now = _now()
+                if self.marking is not None:
+                    self.marking.mark_lane(lane, 2 * self.at if self._time else -1)
                 if self._time:
                     lane.seconds[2 * self.at] += now - self._time
                 self.kind, self.step, self.replaying = who[0], step, True
+                self.mute = who[0] != STEP
                 self.inside = 0
                 self.seq, self._time = seq, now
                 return True
@@ -74,6 +80,7 @@ class Learner(Laps):
         else:
             self._gap_unseen(step)
         self.replaying = replaying = step.safe and not self.looking
+        self.mute = replaying and who[0] != STEP
         if replaying:
             if state.mode is not None:
                 self._switch(state, False)
@@ -130,9 +137,12 @@ class Learner(Laps):
                 if event.compiled
                 else seq - self.seq == event.nodes and (event.inside == self.inside or event.inside is None)
             ):
-                self.step, self.kind, self.replaying, self.frame = None, "", False, None
+                self.step, self.kind, self.frame = None, "", None
+                self.replaying = self.mute = False
                 now = _now()
                 lane.seconds[2 * self.at + 1] += now - self._time
+                if self.marking is not None:
+                    self.marking.mark_lane(lane, 2 * self.at + 1)
                 self.seq, self._time = seq, now
                 self.at += 1
                 if self.at == len(lane.steps):
@@ -140,6 +150,7 @@ class Learner(Laps):
                 return
             self._leave_lane()
         self.step = self.frame = None
+        self.mute = False
         if self.replaying:
             self.replaying = False
             self._replayed(step)
@@ -164,6 +175,8 @@ class Learner(Laps):
             self._switch(state, False)
         self._whole = True
         self._mark()
+        if self.lane is not None:
+            self._hurry(self.lane)
 
     def _is_calm(self) -> bool:
         """Whether what follows is always the same."""
@@ -194,6 +207,8 @@ class Learner(Laps):
         log = self._taken()
         self._learn(step.event, log)
         step.event.inside = self.inside
+        if step.opaque and step.event.enough < READS and any(_reads(key) for _, key in log):
+            step.event.enough = READS
         node = step.node
         if self._whole and node.families is None and all(sample.sizes != step.sizes for sample in node.samples):
             node.samples = [*node.samples[-_SAMPLES:], Sample(step.sizes, self._gap_log, log, self.inside)]
@@ -202,18 +217,18 @@ class Learner(Laps):
                 node.samples = []
 
     def abort(self) -> None:
-        """The event raised: its unit is no example for others."""
-        hurried = self.swift
-        if hurried:
-            self.at = max(self.at - 1, 0)
-            self._slow_down()
+        """The event raised: its unit is no example for others, and it is looked at when it comes again."""
+        if self.swift is not None:
+            self._step_back()
         self._leave_lane()
-        if self.step is None and not hurried:
+        step = self.step
+        if step is None:
             return
-        if self.replaying and self.step is not None:
-            self.step.event.doubt()
-        self.tally.assumed += self.replaying or hurried
-        self.step, self.kind, self.replaying = None, "", False
+        if self.replaying:
+            step.event.doubt()
+            step.safe = self.start.safe = False
+            self.tally.assumed += 1
+        self.step, self.kind, self.replaying, self.mute = None, "", False, False
         self.skip()
 
     def _end_unit(self) -> None:
@@ -227,7 +242,7 @@ class Learner(Laps):
         self._unit_seconds = _now() - self._began
         if self._counted_here:
             self.tally.counted += 1
-            self._weigh_gaps()
+            self._weigh_gaps(start)
             if known and start.safe:
                 self.tally.looks += 1
                 start.interval = min(4 * start.interval, _SELDOM)
@@ -243,17 +258,20 @@ class Learner(Laps):
         lane = self.start.lane if self.start.safe and not (self.looking or self._watch_gaps) else None
         if lane is not None and all(step.gap.trusted for step in lane.steps):
             self.lane, self.at = lane, 0
+            self.marking = self.state.timeline
             self.state.trail.mark(_sequence(), lane.trail)
             self._open_row()
 
-    def _weigh_gaps(self) -> None:
+    def _weigh_gaps(self, start: Node) -> None:
         """Watching what runs between events is cheap beside long steps, and leaves nothing to assume."""
         calls = sum(step.gap.calls for step in self.path) + len(self.path)
+        start.fastest = min(start.fastest, self._unit_seconds)  # once it took long because the machine was busy
         # the unit was slowed down by being counted: it takes perhaps half as long
-        self._watch_gaps = _OP * calls < _SHARE * self._unit_seconds / 2
+        self._watch_gaps = _LONG_WAY + _OP * calls < _SHARE * start.fastest / 2
 
-    def enters(self, context: Context) -> None:
+    def enters(self, context: Context, structures: Structures) -> None:
         """The session that the next event belongs to, which has a tally of its own."""
+        self.structures = structures
         if self.stale:
             self.reset()
         self.context, self.sampling = context, context.token.exactness == "sample"
@@ -265,8 +283,7 @@ class Learner(Laps):
     def closes(self, token: Token) -> Tally:
         """A session has ended: what it was credited goes to the counts, and what follows is learned anew."""
         tally = self.tallies.pop(token, None) or Tally()
-        if self.swift:
-            self._slow_down()
+        self._slow_down()
         vouched = self.lane is not None and not self.at and self.step is None and self._close_row()
         self._leave_lane()
         for lesson in self._lessons():
@@ -292,8 +309,19 @@ class Learner(Laps):
 
     def attach(self) -> None:
         """The thread takes up another task: what it did before is no part of it."""
+        self._leave_lane()
         self.abort()
         self.looking = self._whole = True
         self._begin_unit("task")
         self._log()
         self._mark()
+
+
+#: Ops whose results a program can see, or that give as many values as there are of some kind.
+_READING = frozenset(
+    {id(op.default) for op in (_aten._local_scalar_dense, _aten.nonzero, _aten.masked_select, _aten.equal)}
+)
+
+
+def _reads(key: Any) -> bool:
+    return type(key) is tuple and id(getattr(key[0], "func", None)) in _READING

@@ -21,6 +21,8 @@ Rows = dict[Place, dict[Any, int]]
 #: So many equal looks make an event known; more where it has been seen to change.
 _ENOUGH = 2
 _PATIENCE = 256
+#: Of a call in which the program's own code reads what was computed: it may decide by it what to do.
+READS = 8
 #: Of the step of an optimizer that is not torch's own: some do more work every so often, and no checksum tells.
 FOREIGN = 64
 #: And the code before one: it has no checksum but its graph nodes.
@@ -91,7 +93,7 @@ class Lesson:
     def assume(self, twin: Lesson | None, sizes: Sizes, here: Sizes) -> None:
         """Take what is known of another stretch, with its sizes exchanged, until this one is seen."""
         self._rows = exchanged(twin.rows, sizes, here) if twin is not None else {}
-        self._later = None
+        self._later, self.trail = None, twin.trail if twin is not None else NOTHING
 
     def look(self, rows: Rows, calls: int) -> Rows | None:
         """What was counted this time. Returns what was expected where that was something else."""
@@ -159,8 +161,8 @@ class Step:
     """A mark with its sizes, and those of the marks before it in the unit: the stretch that leads to it and its own."""
 
     __slots__ = (
-        "closes", "differentiates", "event", "flags", "gap", "key", "meanings", "node", "number", "opaque", "phase",
-        "safe", "sizes",
+        "closes", "differentiates", "event", "first", "flags", "gap", "key", "meanings", "node", "number", "opaque",
+        "phase", "safe", "sizes",
     )  # fmt: skip
 
     def __init__(self, node: Node, sizes: Sizes, key: Any) -> None:
@@ -171,6 +173,7 @@ class Step:
         self.opaque = False  # it runs code of the program's own
         self.phase = ""  # which phase the event begins
         self.number = 0  # stands for the node and the sizes
+        self.first: Any = None  # of a backward: a weak reference to a parameter that gets a gradient
         self.closes = False  # of a compiled function: a unit ends with it,
         self.differentiates = False  # a backward runs in it, with no forward after it,
         self.meanings: list[dict[str, str]] = []  # the phases that are decided in it,
@@ -199,14 +202,14 @@ class Step:
 
     def foresee(self, families: tuple[Family, Family], twin: Step) -> None:
         """What happens at sizes that were never seen, where that can be worked out."""
-        if families[1].basis.holds(self.sizes):
+        if families[0].holds(self.sizes) and families[1].holds(self.sizes):
             self.gap.foresee(families[0], self.sizes)
             self.event.foresee(families[1], self.sizes)
             self.gap.streak = self.node.alike
             self.gap.nodes, self.event.nodes, self.gap.seconds = twin.gap.nodes, twin.event.nodes, twin.gap.seconds
             self.gap.trail, self.event.trail = twin.gap.trail, twin.event.trail
             self.event.inside = inside_at(families[1], self.sizes) if not twin.event.compiled else None
-            self.phase, self.opaque, self.safe = twin.phase, twin.opaque, True
+            self.phase, self.opaque, self.safe, self.first = twin.phase, twin.opaque, True, twin.first
             self.gap.compiled, self.event.compiled = twin.gap.compiled, twin.event.compiled
             self.closes, self.differentiates = twin.closes, twin.differentiates
             self.meanings, self.flags = twin.meanings, twin.flags
@@ -216,7 +219,7 @@ class Node:
     """A place in the tree of marks. A unit begins at a start, one for each form that the unit before ended with."""
 
     __slots__ = (
-        "alike", "calm", "children", "countdown", "families", "form", "heir", "interval", "lane", "parent",
+        "alike", "calm", "children", "countdown", "families", "fastest", "form", "heir", "interval", "lane", "parent",
         "quick", "safe", "samples", "steps",
     )  # fmt: skip
 
@@ -231,6 +234,7 @@ class Node:
         self.alike = 0  # gaps before it that were as expected, in a row, at whatever sizes
         self.calm = False  # the code that last came after it is known, and need not be watched
         self.interval = self.countdown = 5  # units until the next look
+        self.fastest = float("inf")  # seconds of a unit that began here
         self.safe = False  # the unit that began here last is known
         self.lane: Lane | None = None  # that unit
 

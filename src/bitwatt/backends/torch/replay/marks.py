@@ -10,23 +10,32 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
+from operator import itemgetter
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 
 from bitwatt.backends.torch.encode import key_of
 
 Sizes = tuple[int, ...]
 
+_sequence = torch.autograd._get_sequence_nr
 _any_autocast = torch._C._is_any_autocast_enabled
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _PLAIN = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device})
 #: Objects of the user's are looked into so deep for tensors: a cache of keys and values holds a list of layers.
 _DEPTH, _WIDE = 4, 32
+#: Graph nodes that are looked at from the end of a loss backwards.
+_BACK = 6
 #: States of models that are remembered.
 _MODELS = 1_000
+#: Attributes that may decide what a module does, in how many modules of the program's own they are read at most, and
+#: how many values one may have.
+_DECIDING = frozenset({int, bool, str, type(None)})
+_OWN, _FICKLE = 64, 12
 
 
 def flags() -> Any:
@@ -59,6 +68,30 @@ def quick(value: Any, depth: int = _DEPTH) -> Any:
     return kind
 
 
+def arguments(args: Any, kwargs: Any, *, sizes: bool = False) -> tuple[Any, ...]:
+    """Stand-ins for what a call is given. A number given as such decides what is done more often than how much of it,
+    unless it is said to be one of the `sizes`."""
+    values: list[Any] = [quick(arg) if sizes or type(arg) is not int else (int, str(arg)) for arg in args]
+    for name, value in kwargs.items() if kwargs else ():
+        values.append((name, quick(value) if sizes or type(value) is not int else (int, str(value))))
+    return tuple(values)
+
+
+def behind(roots: Any, nodes: int, *, compiled: bool) -> tuple[str, str]:
+    """What a backward will go through, as far as it is told at a glance: how many graph nodes the loss has made, and
+    how far back each is that leads from its end to what the loss is of. Numbers of nodes differ in compiled
+    code."""
+    node = roots[0].grad_fn if len(roots) == 1 and not compiled and isinstance(roots[0], Tensor) else None
+    last, found = _sequence(), [nodes]
+    while node is not None and len(found) < _BACK:
+        seq = node._sequence_nr()
+        found.append(last - seq if seq < last else -1)  # leaves have no number
+        if not 0 < found[-1] <= nodes:
+            break
+        node = node.next_functions[0][0] if node.next_functions else None
+    return "behind", str(found)
+
+
 def _name(name: Any) -> Any:
     """A key of a dict. Others than these may not like to be compared, and would be kept alive."""
     return name if type(name) in (str, int) else type(name)
@@ -78,16 +111,20 @@ def split(key: Any, sizes: list[int]) -> Any:
 
 
 class Structure:
-    """What a model is made of, as far as it changes what a call does: its modules, which of them train, its parameters,
-    which of them get gradients, and in what format they are. It keeps nothing alive."""
+    """What a model is made of, as far as it changes what a call does: its modules, which of them train, what the
+    program's own have for plain attributes, its parameters, which of them get gradients, and in what format they are.
+    It keeps nothing alive."""
 
-    __slots__ = ("flags", "modules", "number", "parameters", "ref", "switched", "version")
+    __slots__ = ("attributes", "flags", "modules", "number", "parameters", "ref", "stamp", "values", "version")
 
     def __init__(self, module: nn.Module) -> None:
         self.ref = weakref.ref(module)
-        self.version = self.switched = -1
+        self.version = self.stamp = -1
         self.modules: list[weakref.ref[Any]] = []
         self.parameters: list[weakref.ref[Any]] = []
+        #: A module, how to read its attributes, and what they were.
+        self.attributes: list[tuple[weakref.ref[Any], Any, Any]] = []
+        self.values: dict[tuple[int, str], set[Any]] = {}  # that an attribute was seen to have
         self.flags: tuple[Any, ...] = ()
         self.number = 0
 
@@ -98,7 +135,40 @@ class Structure:
             [module.training for module in modules],
             [p.requires_grad for p in parameters],
             [p.dtype for p in parameters],
+            [read(ref().__dict__) for ref, read, _ in self.attributes],
         )
+
+    def read_attributes(self, modules: list[nn.Module]) -> None:
+        """A depth, a mode, a switch: a number or a name that decides what the program's own code does. One that is
+        never the same for long counts something, and decides nothing."""
+        self.attributes = []
+        for one in modules:
+            own = not type(one).__module__.startswith("torch.")
+            if len(self.attributes) >= _OWN or not (own or isinstance(one, _DropoutNd)):
+                continue
+            names = []
+            for name, value in one.__dict__.items():
+                if (type(value) in _DECIDING and name[0] != "_" and name != "training") if own else name == "p":
+                    seen = self.values.setdefault((id(one), name), set())
+                    if len(seen) < _FICKLE:
+                        seen.add(value)
+                        names.append(name)
+            if names:
+                read = itemgetter(*names)
+                self.attributes.append((weakref.ref(one), read, read(one.__dict__)))
+
+
+class State:
+    """A state that a model was seen in: parameters that got gradients, those that did not, and plain attributes."""
+
+    __slots__ = ("attributes", "frozen", "model", "trains")
+
+    def __init__(self, model: Structure) -> None:
+        self.model = model
+        pairs = list(zip(model.parameters, model.flags[1], strict=True))
+        self.trains: list[Any] = [ref for ref, needs in pairs if needs]
+        self.frozen: list[Any] = [ref for ref, needs in pairs if not needs]
+        self.attributes: list[Any] = model.attributes
 
 
 class Structures:
@@ -106,27 +176,15 @@ class Structures:
 
     def __init__(self) -> None:
         self.version = 0  # moves on when any module gets a part
-        self.switched = 0  # moves on when any is set to train or evaluate
+        self.stamp = 0  # and also when any is set to train or evaluate
         self._known: dict[int, Structure] = {}
         self._numbers: dict[Any, int] = {}
+        self.states: dict[int, State] = {}
         self._count = itertools.count()
 
     def moved(self, *_: Any) -> None:
         self.version += 1
-
-    def is_still(self, module: nn.Module, number: int) -> bool:
-        """Whether a model is in the state that has this number: `of` without what is announced when it changes."""
-        known = self._known.get(id(module))
-        if known is None or known.version != self.version or known.switched != self.switched:
-            return self.of(module) == number
-        try:
-            return (
-                known.number == number
-                and known.ref() is module
-                and [ref().requires_grad for ref in known.parameters] == known.flags[1]  # type: ignore[union-attr]
-            )
-        except AttributeError:  # a parameter has died
-            return False
+        self.stamp += 1
 
     def of(self, module: nn.Module) -> int:
         known = self._known.get(id(module))
@@ -135,9 +193,9 @@ class Structures:
         if known.version == self.version:
             try:
                 if known.read() == known.flags:
-                    known.switched = self.switched
+                    known.stamp = self.stamp
                     return known.number
-            except AttributeError:  # a part has died
+            except (AttributeError, KeyError):  # a part has died
                 known.version = -1
         self._look(known, module)
         return known.number
@@ -164,9 +222,10 @@ class Structures:
     def _look(self, known: Structure, module: nn.Module) -> None:
         modules = _walk(module)
         parameters = [p for one in modules for p in one._parameters.values() if p is not None]
-        known.version, known.switched = self.version, self.switched
+        known.version, known.stamp = self.version, self.stamp
         known.modules = [weakref.ref(one) for one in modules if hasattr(one, "training")]  # frozen scripts have none
         known.parameters = [*map(weakref.ref, parameters)]
+        known.read_attributes(modules)
         known.flags = known.read()
         what = (
             tuple([(id(one), *[len(getattr(one, name, ())) for name in _HOOKS]) for one in modules]),
@@ -177,9 +236,11 @@ class Structures:
         if number is None:
             if len(self._numbers) > _MODELS:  # a program that makes models as it goes
                 self._numbers.clear()
+                self.states.clear()
                 self._known = {key: one for key, one in self._known.items() if one.ref() is not None}
             number = self._numbers[what] = next(self._count)
         known.number = number
+        self.states[number] = State(known)
 
 
 #: Functions that a program has hung on a module.
@@ -221,7 +282,7 @@ def install(structures: Structures) -> list[Any]:
             structures.moved()
 
     def switched(*_: Any, **__: Any) -> None:
-        structures.switched += 1
+        structures.stamp += 1
 
     return [
         registry.register_module_module_registration_hook(structures.moved).remove,

@@ -15,10 +15,12 @@ from bitwatt.backends.torch.replay.families import Log
 from bitwatt.backends.torch.replay.functions import Function
 from bitwatt.backends.torch.replay.lanes import Lane
 from bitwatt.backends.torch.replay.lessons import Lesson, Node, Rows, Step
-from bitwatt.backends.torch.replay.marks import Sizes, split
+from bitwatt.backends.torch.replay.marks import Sizes, Structures, split
+from bitwatt.backends.torch.replay.swift import FIRST, OVER, Expected, Row
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.state import Counts, ThreadState
+    from bitwatt.backends.torch.timeline import Timeline
     from bitwatt.context import Context, Token
 
 _sequence = torch.autograd._get_sequence_nr
@@ -45,6 +47,7 @@ class Memory:
         self.state, self._switch, self._relieve = state, switch, relieve
         self.tallies: dict[Token, Tally] = {}
         self.tally = Tally()
+        self.structures: Structures | None = None
         self.reset()
 
     def reset(self) -> None:
@@ -56,7 +59,7 @@ class Memory:
         self.kind = ""  # of that event
         self.caller: Any = None  # a weak reference to the model that was called last
         self.function: Function | None = None  # the compiled function that is counted now
-        self.frame: Any = None  # of an optimizer's step: torch tells nobody when one raises
+        self.frame: Any = None  # marks that of an optimizer's step: torch tells nobody when one raises
         self.context: Context | None = None
         self.replaying = False
         self.sampling = False
@@ -72,13 +75,17 @@ class Memory:
         self._unit_seconds = 0.0
         self.lane: Lane | None = None
         self.at = 0
-        self.swift = False  # this lap is taken the swiftest way (replay.swift)
-        self.first: Any = None  # a weak reference to the first parameter that gets a gradient
-        self._laps = 0  # to be taken so
-        self._has_hurried, self._laps_since_peek = False, 0
+        self.swift: Row | None = None  # laps that are taken the swiftest way (replay.swift)
+        self.next: Expected = OVER  # what comes then
+        self.mute = False  # in a replayed event that calls modules: they are only added up
+        self.marking: Timeline | None = None  # while the device's time is marked, event by event
+        self._laps = self._done = 0  # laps to be taken so, and those taken
+        self.entered = 0  # what `inside` was when this one began
+        self._longest = FIRST
+        self._until_peek = self._laps_since_peek = 0
         self._random = random.Random(0)  # so that what a program does every so often is not missed each time
         self._pause = 0.0
-        self._swift_from, self._swift_laps = 0.0, 0
+        self._swift_from = 0.0
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
         self._unresolved: list[tuple[Lesson, Any]] = []
         self._off_at: int | None = None

@@ -1,84 +1,323 @@
-"""The swiftest way: laps of a lane in which little more is done than to compare calls of models with those expected.
+"""The swiftest way: rows of laps in which little more is done than to compare each event with the one expected.
 
-Calls are compared in full as they begin, and with them what has happened since the lap began: how many graph nodes were
-made, how often modules were called and how much went into them. Of a backward and a step only the turn is compared. One
-lap in many is run the ordinary way, with clocks; the time of the others is shared out as it was spent in those.
+For each event of a lap there is one function, made once, that does all comparisons: the mark, and what has happened
+since the lap began (graph nodes made, modules called and how much went into them). Nothing is booked before the row
+ends. One lap in many is run the ordinary way, with clocks; the time of the others is shared out as in those.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bitwatt.backends.torch.replay.marks import flags, quick
+from bitwatt.backends.torch.replay.checks import compiled_frames
+from bitwatt.backends.torch.replay.functions import standing
+from bitwatt.backends.torch.replay.marks import arguments, behind, flags, quick
+from bitwatt.backends.torch.trail import Stretch, chained
 from bitwatt.context import CONTEXT
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from bitwatt.backends.torch.replay.learner import Learner
+    from bitwatt.backends.torch.replay.functions import Function
+    from bitwatt.backends.torch.replay.lanes import Lane
+    from bitwatt.backends.torch.replay.lessons import Lesson, Step
     from bitwatt.backends.torch.replay.marks import Structures
+    from bitwatt.backends.torch.replay.rows import Rows
 
+_Tensor = torch.Tensor
 _sequence = torch.autograd._get_sequence_nr
+_any_autocast = torch._C._is_any_autocast_enabled
+_grad_enabled = torch.is_grad_enabled
+_inference = torch.is_inference_mode_enabled
+_context = CONTEXT.get
 
-#: One lap in about so many is timed event by event, and after it gaps are watched for one unit.
-TIMED = 64
+#: What an event must be, and the function that tells whether it is the one expected, given what is called.
+Expected = tuple[str, Callable[..., bool]]
+#: The row is over.
+OVER: Expected = ("", lambda *_: False)
+#: Laps in a row: so many at first, twice as many each time, at most. Then one is timed event by event, and after it the
+#: code between events is watched for one unit.
+FIRST, MOST = 64, 512
 
 
-def call(learner: Learner, structures: Structures, module: nn.Module, args: tuple[Any, ...]) -> bool:
-    """Whether the call of a model is the one that is expected, after what was expected before it."""
-    lane, at = learner.lane, learner.at
-    if lane is None:
-        return False
-    _, context, who, values = lane.steps[at].key
-    try:
-        given = tuple([quick(arg) if type(arg) is not int else (int, str(arg)) for arg in args])
-    except Exception:  # something of the user's that does not like to be asked: the long way knows how to go on
-        return False
-    if (
-        lane.turns[at] == "call"
-        and structures.is_still(module, who[1])
-        and who[2] == flags()
-        and CONTEXT.get() is context
-        and learner.seq + lane.nodes[at] == _sequence()
-        and learner.inside == lane.inside[at]
-        and values == given
-    ):
-        if not at:
-            learner.inside = 0
-        _pass(learner, lane, at)
+class Row:
+    """Lanes that follow each other in a ring, mostly one, as a list of what is expected next."""
+
+    __slots__ = ("compiled", "ends", "expects", "frames", "inside", "lanes", "nodes", "ran")
+
+    def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
+        self.lanes = lanes
+        steps = [step for lane in lanes for step in lane.steps]
+        self.frames = compiled_frames()
+        self.compiled = any(step.gap.compiled or step.event.compiled for step in steps)
+        self.ran = [(step.gap.ran, step.event.ran) for step in steps]
+        #: Up to where each lane goes.
+        self.ends = [sum(len(lane.steps) for lane in lanes[: i + 1]) for i in range(len(lanes))]
+        #: Graph nodes when each event begins, and the last has ended, counted from the beginning of the lap. And how
+        #: often modules were called by then, and how much went into them.
+        self.nodes, self.inside = [0], [0]
+        for step in steps:
+            self.nodes[-1] += _ran(step.gap)[0]
+            self.nodes.append(self.nodes[-1] + _ran(step.event)[0])
+            self.inside.append(self.inside[-1] + _ran(step.event)[1])
+        self.expects: list[Expected] = []
+        for at, step in enumerate(steps):
+            kind = step.key[2][0]
+            self.expects.append((kind, _MAKERS[kind](learner, self, at, step, structures)))
+
+    def gap(self, at: int) -> int:
+        """Graph nodes made by the code before an event."""
+        lane, end = next((lane, end) for lane, end in zip(self.lanes, self.ends, strict=True) if at < end)
+        return _ran(lane.steps[at - end].gap)[0]
+
+    @property
+    def excuses(self) -> bool:
+        """Whether something was compiled meanwhile, which calls modules and makes graph nodes of its own."""
+        return self.compiled and self.frames != compiled_frames()
+
+    @property
+    def trail(self) -> Stretch:
+        return chained([(lane.trail[2], lane.trail) for lane in self.lanes])
+
+    def stands(self, lanes: tuple[Lane, ...]) -> bool:
+        """Whether it can be taken again: what it expects of compiled code is still so."""
+        return (
+            self.lanes == lanes
+            and self.frames == compiled_frames()
+            and self.ran == [(step.gap.ran, step.event.ran) for lane in lanes for step in lane.steps]
+        )
+
+
+def is_settled(lane: Lane) -> bool:
+    """Whether it has been timed, and the checksums of its compiled parts have been learned."""
+    lessons = [lesson for step in lane.steps for lesson in (step.gap, step.event) if lesson.compiled]
+    frames = compiled_frames() if lessons else 0
+    return any(lane.seconds) and all(lesson.ran is not None and lesson.frames == frames for lesson in lessons)
+
+
+def _ran(lesson: Lesson) -> tuple[int, int]:
+    """The checksums of a lesson when it is replayed."""
+    return lesson.ran if lesson.compiled and lesson.ran is not None else (lesson.nodes, lesson.inside or 0)
+
+
+def _at_the_end(learner: Rows, row: Row, after: int) -> Callable[[], bool] | None:
+    """What to do where a lap ends, or a lane; elsewhere the next event is expected."""
+    if after == row.ends[-1]:
+        return learner.hurried_lap
+    if after not in row.ends:
+        return None
+    lane, expects = row.lanes[row.ends.index(after)], row.expects
+
+    def change() -> bool:
+        learner.at, learner.next = after, expects[after]
+        if learner.state.timeline is not None:
+            learner.state.timeline.mark_lane(lane, -1)
         return True
-    return False
+
+    return change
 
 
-def backward(learner: Learner, roots: Any, options: Any) -> bool:
-    lane, at = learner.lane, learner.at
-    if lane is None or lane.turns[at] != "backward":
-        return False
-    _, context, who, values = lane.steps[at].key
-    if lane.adds() != who[1] or options != who[2] or CONTEXT.get() is not context:
-        return False
-    if values != tuple([quick(root) for root in roots]):
-        return False
-    _pass(learner, lane, at)
-    return True
+def _call(learner: Rows, row: Row, at: int, step: Step, structures: Structures) -> Callable[..., bool]:
+    _, context, (_, number, state), values = step.key
+    seen = structures.states[number]
+    known = seen.model
+    nodes, inside, after, expects = row.nodes[at], row.inside[at], at + 1, row.expects
+    get, model, end = _context, known.ref, _at_the_end(learner, row, after)
+    trains, frozen, attributes = seen.trains, seen.frozen, seen.attributes
+    simple = type(state) is int
+    grad, inference = (bool(state & 1), bool(state & 2)) if simple else (False, False)
+    tensor = bool(values) and type(values[0]) is tuple and len(values[0]) == 3 and type(values[0][0]) is torch.Size
+    shape, dtype, needs = values[0] if tensor else (None, None, None)
+    count = len(values)
+
+    def expected(module: Any, args: Any, kwargs: Any) -> bool:
+        try:
+            if (
+                model() is not module
+                or ((known.stamp != structures.stamp or known.number != number) and structures.of(module) != number)
+                or _sequence() - learner.seq != nodes
+                or learner.inside - learner.entered != inside
+                or get() is not context
+            ):
+                return False
+            if simple:
+                if _grad_enabled() is not grad or _inference() is not inference or _any_autocast():
+                    return False
+            elif flags() != state:
+                return False
+            if tensor and count == 1 and not kwargs and type(arg := args[0]) is _Tensor:
+                if len(args) != 1 or arg.shape != shape or arg.dtype is not dtype or arg.requires_grad is not needs:
+                    return False
+            elif arguments(args, kwargs) != values:
+                return False
+            for ref in trains:
+                if not ref().requires_grad:
+                    return False
+            for ref in frozen:
+                if ref().requires_grad:
+                    return False
+            for ref, read, found in attributes:
+                if read(ref().__dict__) != found:
+                    return False
+        except Exception:  # a part that has died, or something of the user's that does not like to be asked
+            return False
+        if end is not None:
+            return end()
+        learner.at = after
+        learner.next = expects[after]
+        return True
+
+    return expected
 
 
-def step(learner: Learner, optimizer: Any) -> bool:
-    lane, at = learner.lane, learner.at
-    if lane is None or lane.turns[at] != id(optimizer):
-        return False
-    _, context, who, _ = lane.steps[at].key
-    missing = tuple([p.grad is None for group in optimizer.param_groups for p in group["params"]])
-    if missing != who[3] or CONTEXT.get() is not context or len(optimizer.state) != who[2][0]:
-        return False
-    _pass(learner, lane, at)
-    return True
+def _backward(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callable[..., bool]:
+    _, context, (_, adds, options, _), values = step.key
+    nodes, after, expects, get = row.nodes[at], at + 1, row.expects, _context
+    end = _at_the_end(learner, row, after)
+    first = step.first if step.first is not None else (lambda: None)
+    *values, led = values
+    values, gap = tuple(values), row.gap(at)
+    #: Where gradients are not made anew, which of them are there does not tell where they came from.
+    follows = adds and not row.compiled
+    one = len(values) == 1 and len(values[0]) == 3 and type(values[0][0]) is torch.Size
+    shape, dtype, needs = values[0] if one else (None, None, None)
+    keep, create, inputs, accumulate = options
+
+    def expected(args: Any, kwargs: Any) -> bool:
+        try:
+            if (
+                _sequence() - learner.seq != nodes
+                or get() is not context
+                or args[2] is not keep
+                or args[3] is not create
+                or (len(args[4] or ()) if len(args) > 4 else 0) != inputs
+                or kwargs.get("accumulate_grad") is not accumulate
+            ):
+                return False
+            roots = args[0]
+            if one and len(roots) == 1 and type(root := roots[0]) is _Tensor:
+                if root.shape != shape or root.dtype is not dtype or root.requires_grad is not needs:
+                    return False
+            elif tuple([quick(root) for root in roots]) != values:
+                return False
+            parameter = first()
+            if (parameter is not None and parameter.grad is not None) is not adds:
+                return False
+            if follows and behind(roots, gap, compiled=False) != led:
+                return False
+        except Exception:
+            return False
+        if end is not None:
+            return end()
+        learner.at = after
+        learner.next = expects[after]
+        return True
+
+    return expected
 
 
-def _pass(learner: Learner, lane: Any, at: int) -> None:
-    if at + 1 == len(lane.turns):
-        learner.hurried_lap(lane)
-    else:
-        learner.at = at + 1
+def _step(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callable[..., bool]:
+    _, context, (_, number, (states, *options), missing), _ = step.key
+    after, expects, get = at + 1, row.expects, _context
+    end = _at_the_end(learner, row, after)
+    missing = list(missing) if any(missing) else None
+    count = len(step.key[2][3])
+    #: Of each group: how to read the options that are numbers, their last values, and which of them were in use.
+    groups: list[list[Any]] = [
+        [itemgetter(*[name for name, _ in used]) if used else len, None, [*used]] for used in options
+    ]
+
+    def expected(optimizer: Any) -> bool:
+        try:
+            if id(optimizer) != number or get() is not context or len(optimizer.state) != states:
+                return False
+            parameters, given = 0, optimizer.param_groups
+            if missing is None:
+                for group in given:
+                    for parameter in group["params"]:
+                        if parameter.grad is None:
+                            return False
+                    parameters += len(group["params"])
+                if parameters != count:
+                    return False
+            elif [p.grad is None for group in given for p in group["params"]] != missing:
+                return False
+            if len(given) != len(groups):
+                return False
+            for group, known in zip(given, groups):  # noqa: B905
+                now = known[0](group)
+                if now != known[1]:  # a learning rate that follows a schedule is in use as before
+                    if [(name, bool(group[name])) for name, _ in known[2]] != known[2]:
+                        return False
+                    known[1] = now
+        except Exception:
+            return False
+        if end is not None:
+            return end()
+        learner.at = after
+        learner.next = expects[after]
+        return True
+
+    return expected
+
+
+def _function(learner: Rows, row: Row, at: int, step: Step, structures: Structures) -> Callable[..., bool]:
+    _, number, state, models, optimizers = step.key[2]
+    inside, rest = row.inside[at], _whole(learner, row, at, step, structures)
+    who = step.key[2]
+    parts = [(structures.states[model], model, has) for model, has in models]
+
+    def expected(function: Function, args: Any, kwargs: Any) -> bool:
+        if function.number != number or learner.inside - learner.entered != inside or flags() != state:
+            return False
+        for seen, model, has in parts:
+            known = seen.model
+            if known.stamp != structures.stamp or known.number != model:
+                module = known.ref()
+                if module is None or structures.of(module) != model:
+                    return False
+            if (bool(seen.trains) and seen.trains[0]().grad is not None) is not has:
+                return False
+            for parameter in seen.trains:
+                if not parameter().requires_grad:
+                    return False
+            for parameter in seen.frozen:
+                if parameter().requires_grad:
+                    return False
+            for ref, read, found in seen.attributes:
+                if read(ref().__dict__) != found:
+                    return False
+        if (
+            optimizers
+            and tuple([standing(one) for ref in function.optimizers.values() if (one := ref())]) != optimizers
+        ):
+            return False
+        given = arguments(args, kwargs, sizes=True)
+        return rest(who, given)
+
+    return expected
+
+
+def _whole(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callable[..., bool]:
+    """Of a batch that is read, or a CUDA graph that is replayed: the mark is all there is."""
+    _, context, who, values = step.key
+    nodes, after, expects, get = row.nodes[at], at + 1, row.expects, _context
+    end = _at_the_end(learner, row, after)
+
+    def expected(mark: Any, given: Any = ()) -> bool:
+        if _sequence() - learner.seq != nodes or get() is not context or mark != who or given != values:
+            return False
+        if end is not None:
+            return end()
+        learner.at = after
+        learner.next = expects[after]
+        return True
+
+    return expected
+
+
+_MAKERS: dict[str, Callable[..., Callable[..., bool]]] = {
+    "call": _call, "backward": _backward, "step": _step, "function": _function, "fetch": _whole, "graph": _whole,
+}  # fmt: skip

@@ -1,0 +1,114 @@
+"""What speaks for a replayed step, and what the report may say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from replay_programs import mlp, train
+from torch import Tensor, nn
+
+import bitwatt
+from bitwatt.backends.torch.replay import checks, learner, lessons
+from bitwatt.records import Replay, Run
+from bitwatt.reports.replay import verdict
+
+
+@pytest.fixture(autouse=True)
+def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code between events is left alone as soon as it may be."""
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+
+
+class Allocator:
+    """Stands for CUDA's: a program takes blocks, and their number in all is read."""
+
+    taken = 0
+
+    def take(self, blocks: int) -> None:
+        self.taken += blocks
+
+
+@pytest.fixture
+def allocator(monkeypatch: pytest.MonkeyPatch) -> Allocator:
+    one = Allocator()
+    monkeypatch.setattr(checks, "allocations", lambda: one.taken)
+    return one
+
+
+def trained(before: Callable[[int], None], steps: int = 200) -> tuple[Run, Replay]:
+    torch.manual_seed(0)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with bitwatt.measure(keep=False) as session:
+        for i in range(steps):
+            before(i)
+            train(model, optimizer)
+    assert session.run is not None
+    assert session.run.replay is not None
+    return session.run, session.run.replay
+
+
+def test_the_allocator_vouches_for_code_that_ran_unwatched(allocator: Allocator) -> None:
+    run, replay = trained(lambda _: allocator.take(7))
+    assert replay.agreed["allocations"] > 2
+    assert replay.agreed["code between them, by allocations"] == replay.agreed["code between them"] > 400
+    assert replay.exact
+    assert "allocator totals" in verdict(run)
+
+
+@pytest.mark.parametrize("odd", [60, 100, 170])
+def test_it_speaks_against_the_row_in_which_something_else_ran(allocator: Allocator, odd: int) -> None:
+    run, replay = trained(lambda i: allocator.take(8 if i == odd else 7))
+    assert replay.disagreed == {"allocations": 1}
+    assert 0 < replay.agreed["code between them, by allocations"] < replay.agreed["code between them"]
+    assert "1 times allocations disagreed" in verdict(run)
+
+
+def test_without_it_nobody_vouches() -> None:
+    run, replay = trained(lambda _: None)
+    assert not replay.agreed["allocations"]
+    assert not replay.agreed["code between them, by allocations"]
+    assert replay.unwatched > 400
+    assert verdict(run).startswith("calls and steps exact: ")
+
+
+class Opaque(nn.Module):
+    """Calls no module, and makes no graph where nothing is differentiated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(12, 12))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x @ self.weight).tanh()
+
+
+def called(model: nn.Module) -> tuple[Run, Replay]:
+    with bitwatt.measure(keep=False) as session, torch.no_grad():
+        for _ in range(80):
+            model(torch.ones(4, 12))
+    assert session.run is not None
+    assert session.run.replay is not None
+    return session.run, session.run.replay
+
+
+def test_calls_with_nothing_to_compare_are_not_called_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", float("inf"))
+    run, replay = called(Opaque())
+    assert replay.unchecked == replay.replayed > 60
+    assert replay.agrees
+    assert not replay.exact
+    assert verdict(run).startswith("calls and steps as known: ")
+    assert f"{replay.unchecked} calls had nothing to compare" in verdict(run)
+
+
+@pytest.mark.parametrize("model", [nn.Linear(12, 4), nn.Sequential(Opaque(), nn.Linear(12, 4))])
+def test_calls_of_what_is_torchs_own_or_calls_modules_are(model: nn.Module, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", float("inf"))
+    run, replay = called(model)
+    assert not replay.unchecked
+    assert replay.exact
+    assert verdict(run).startswith("exact: ")
