@@ -34,8 +34,8 @@ _SELDOM = 1024
 _CALLS, _LONG = 32, 10_000
 #: Samples kept until they make a family.
 _SAMPLES = 16
-#: Seconds that the mode costs for an op, and the long way for a unit (a model of forty layers); and the share of a unit's
-#: time that watching its gaps may take.
+#: Seconds that the mode costs for an op, and the long way for a unit (a model of forty layers); and the share of a
+#: unit's time that watching its gaps may take.
 _OP, _LONG_WAY, _SHARE = 12e-6, 1e-3, 0.008
 #: A gap that lasts so much longer than it did when it was known, and so much of its unit, is looked at again.
 _LONGER, _NOISE, _PAUSE = 6.0, 1e-3, 0.25
