@@ -14,7 +14,7 @@ setup: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers]'
+	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon]'
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/torchvision torchvision==0.28.0
 	touch $@
 
