@@ -196,7 +196,7 @@ def test_memory_is_read_and_what_is_not_shared_at_the_ends_alone() -> None:
     assert "unique_memory_bytes" not in {reading.quantity for reading in sensor.read()}
     ends = sensor.ends()
     assert len(held) < value(ends, "unique_memory_bytes") <= resident
-    assert value(ends, "peak_memory_bytes") >= value(ends, "unique_memory_bytes")
+    assert value(ends, "peak_memory_bytes") > len(held)  # of this process alone; children of other tests may be there
 
 
 def fake_proc(root: Path, *, stat: str, stalled_us: int, network: tuple[int, int]) -> Path:

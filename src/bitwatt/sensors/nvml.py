@@ -22,7 +22,7 @@ CEILING_W = 3000.0
 RESOLUTION_S = 0.1
 #: What changes slowly, or is dear to ask for, is asked for so often; bytes on links so that they take no more than this
 #: share of a core.
-SLOW_S, SHARE = 5.0, 1 / 5000
+SLOW_S, SHARE = 10.0, 1 / 5000
 THROTTLES = {
     0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost", 0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown", 0x80: "power brake", 0x200: "board limit", 0x400: "reliability",
