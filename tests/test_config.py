@@ -46,8 +46,15 @@ def test_pyproject_counts_where_it_speaks_of_bitwatt(tmp_path: Path) -> None:
     assert settings(written(tmp_path, "pue = 1.1")).pue == 1.1  # beside it, bitwatt.toml comes first
 
 
+@pytest.mark.parametrize("text", ["[tool]\nbitwatt = {pue = 1.3}", "[tool.'bitwatt']\npue = 1.3"])
+def test_pyproject_counts_however_it_is_written(tmp_path: Path, text: str) -> None:
+    assert settings(written(tmp_path, text, "pyproject.toml")).pue == 1.3
+
+
 def test_a_broken_pyproject_of_others_is_not_ours_to_tell(tmp_path: Path) -> None:
     assert settings(written(tmp_path, "[project\nname = ", "pyproject.toml")).pue is None
+    assert settings(written(tmp_path, "[project\ndependencies = ['bitwatt']", "pyproject.toml")).pue is None
+    assert settings(written(tmp_path, "tool = 'bitwatt'", "pyproject.toml")).pue is None
     with pytest.raises(SettingsError, match=r"pyproject\.toml is no valid TOML"):
         settings(written(tmp_path, "[project\n[tool.bitwatt]", "pyproject.toml"))
 
@@ -82,8 +89,8 @@ def test_flags_come_before_keywords_before_files(tmp_path: Path) -> None:
         ("[peaks.'NVIDIA H200']\nbf61 = 1", "did you mean 'bf16'"),
         ("[peaks.'NVIDIA H200']\nbf16 = '4.8 TB/s'", "wanted is FLOP/s"),
         ("[peaks.'NVIDIA H200']\nbandwidth = '4.8 TFLOP/s'", "wanted is B/s"),
-        ("idle_w = 75", "it is a table"),
-        ("[idle_w]\ngpu = 'much'", "gpu: "),
+        (f"pue = 1{'0' * 400}", "too large"),
+        ("grid = 'uk'", "there is no setting 'grid'"),
     ],
 )
 def test_a_wrong_key_or_value_is_an_error_that_names_file_and_key(tmp_path: Path, text: str, says: str) -> None:
@@ -104,8 +111,6 @@ def test_quantities_may_be_written_with_units(tmp_path: Path) -> None:
     text = """
         tdp_w = "0.27 kW"
         transfer_j_per_byte = "20 nJ/B"
-        [idle_w]
-        gpu = "75 W"
         [peaks."NVIDIA H200"]
         bf16 = "800 TFLOP/s"
         int8 = 1.6e15
@@ -114,8 +119,17 @@ def test_quantities_may_be_written_with_units(tmp_path: Path) -> None:
     found = settings(written(tmp_path, text))
     assert found.tdp_w == 270
     assert found.transfer_j_per_byte == pytest.approx(20e-9)
-    assert found.idle_w == {"gpu": 75.0}
     assert found.peaks == {"NVIDIA H200": {"bf16": 8e14, "int8": 1.6e15, "bandwidth": 4.1e12}}
+
+
+def test_a_program_that_changes_its_folder_keeps_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(written(tmp_path / "here", "pue = 1.1"))
+    parser = argparse.ArgumentParser()
+    add_settings_options(parser)
+    args = parser.parse_args(["--currency", "EUR"])
+    assert settings_of(args).pue == 1.1
+    monkeypatch.chdir(written(tmp_path / "there", "pue = 1.9"))
+    assert (settings_of(args).pue, settings_of(args).currency) == (1.1, "EUR")
 
 
 def test_every_setting_says_what_it_is_for() -> None:
@@ -126,7 +140,7 @@ def test_the_providers_are_the_files_of_the_grid() -> None:
     import bitwatt.grid
 
     files = {file.stem for file in Path(bitwatt.grid.__file__).parent.glob("*.py")}
-    assert set(PROVIDERS) == files - {"__init__", "record", "http", "static", "codecarbon"}
+    assert set(PROVIDERS) == files - {"__init__", "record", "http", "kept", "static", "codecarbon"}
 
 
 def test_the_flags_of_the_command_line_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

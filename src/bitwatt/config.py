@@ -93,13 +93,6 @@ def _one_of(*choices: str) -> Check:
     return check
 
 
-def _watts(value: Any) -> Mapping[str, float]:
-    """Device or kind of device -> watts."""
-    if not isinstance(value, Mapping):
-        raise ValueError('it is a table: a device or its kind, and watts, such as {gpu = "75 W"}')
-    return {name: _inside(name, _number(unit="W"), watts) for name, watts in value.items()}
-
-
 def _peaks(value: Any) -> Mapping[str, Mapping[str, float]]:
     """Device as its driver names it (or * for any) -> format -> operations, or bytes, a second."""
     if not isinstance(value, Mapping) or not all(isinstance(table, Mapping) for table in value.values()):
@@ -150,9 +143,7 @@ class Settings:
     )
     intensity_g_per_kwh: float | None = _setting(_grams, "carbon intensity of the electricity, gCO2e/kWh")
     country: str | None = _setting(_text, "ISO code of the country (FRA), for CodeCarbon's table where it is installed")
-    region: str | None = _setting(
-        _text, "US state, Canadian or Chinese province, Nordic zone, or cloud:region (gcp:us-west1)"
-    )
+    region: str | None = _setting(_text, "US state, Chinese province, Nordic zone, or cloud:region (gcp:us-west1)")
     price_per_kwh: float | None = _setting(_number(), "price of electricity")
     price_per_device_hour: float | None = _setting(
         _number(), "price of an accelerator (or of the host without one) an hour"
@@ -161,7 +152,6 @@ class Settings:
     tdp_w: float | None = _setting(
         _above_zero("W"), "watts of the CPU at full load, for the model where nothing measures it"
     )
-    idle_w: Mapping[str, float] = _table(_watts, "watts of a device, or kind of device, that does nothing")
     show_modelled: bool = _setting(_flag, "show ratios and carbon of modelled energy too, marked", default=False)
     measured_peaks: bool = _setting(_flag, "divide by what `bitwatt doctor --probe` measured here", default=False)
     float32: str | None = _setting(_one_of("fp32", "tf32"), "what float32 matrix products ran in on tensor cores")
@@ -234,7 +224,7 @@ def settings(start: Path | str | None = None, *, flags: Mapping[str, Any] | None
             raise SettingsError(f"{_place(where, key)}: there is no setting {key!r}{_meant(key, known)}")
         try:
             values[name] = _METADATA[name]["check"](value)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:  # the latter of a whole number that no float holds
             raise SettingsError(f"{_place(where, key)} is {value!r}, but {error}") from None
         sources[name] = _place(where, key) if where in ("keyword", "flag") else Path(where).name
     return Settings(**values, sources=sources)
@@ -263,14 +253,17 @@ def _read(file: Path) -> Mapping[str, Any] | None:
         if file.name == FILE and file.is_file():
             raise SettingsError(f"{file} cannot be read: {error}") from None
         return None
-    if file.name == PROJECT and "tool.bitwatt" not in text:
-        return None  # also where it is broken: that is not ours to tell
+    if file.name == PROJECT and "bitwatt" not in text:
+        return None
     try:
         table: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
+        if file.name == PROJECT and "tool.bitwatt" not in text:
+            return None  # it is broken, but that is not ours to tell
         raise SettingsError(f"{file} is no valid TOML: {error}") from None
     if file.name == PROJECT:
-        table = table.get("tool", {}).get("bitwatt")
+        tools = table.get("tool")
+        table = tools.get("bitwatt") if isinstance(tools, Mapping) else None
     if table is not None and not isinstance(table, Mapping):
         raise SettingsError(f"{file}: [tool.bitwatt] is no table")
     return table

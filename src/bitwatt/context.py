@@ -105,10 +105,11 @@ def opened(
     try:
         yield context
     finally:
-        context.token.open = False
-        _sessions.contexts.remove(context)
-        # No reset: a session may be closed in another context than it was opened in.
-        CONTEXT.set(outer if outer is not None else NOBODY)
+        if context.token.open:  # else this is a forked child, and the session its parent's
+            context.token.open = False
+            _sessions.contexts.remove(context)
+            # No reset: a session may be closed in another context than it was opened in.
+            CONTEXT.set(outer if outer is not None else NOBODY)
 
 
 @contextmanager

@@ -57,7 +57,10 @@ def begin(session: Session, root: Path) -> None:
     _entries.append(entry)
     if _running[0] != os.getpid():
         _running[0] = os.getpid()
-        _thread.start_new_thread(_run, (os.getpid(),))
+        try:
+            _thread.start_new_thread(_run, (os.getpid(),))
+        except RuntimeError:  # there are too many, or Python is about to end: the run is kept at its end
+            _running[0] = 0
 
 
 @contextmanager

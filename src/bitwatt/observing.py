@@ -12,6 +12,7 @@ from typing import Any
 from bitwatt import context
 from bitwatt.errors import BitwattError
 from bitwatt.observed import Figure, Observed, Span
+from bitwatt.sensors.counters import Lock
 
 #: Entries of phases that are kept one by one. Of later ones only their number and time are.
 SPANS = 1_000
@@ -36,7 +37,7 @@ class Observer:
     def __init__(self, *, nvtx: bool = False) -> None:
         self.nvtx = nvtx
         self._began = time.perf_counter()
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._processed: dict[str, dict[str, int]] = {}
         self._names = 0
         self._phases: dict[str, list[float]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -84,9 +84,24 @@ class Metered:
 
     @property
     def measured_j(self) -> float | None:
-        """The sum over devices whose energy was measured; None where none was."""
-        known = [part.energy_j for part in self.energy if part.how == MEASURED and part.energy_j is not None]
-        return sum(known) if known else None
+        """The sum over devices whose energy was measured, none twice; None where none was."""
+        known = counted(part for part in self.energy if part.how == MEASURED)
+        return sum(part.energy_j or 0.0 for part in known) if known else None
+
+
+def counted(parts: Iterable[Energy]) -> list[Energy]:
+    """Those that may be added up, of those that are known. A meter of a whole machine holds its processors and GPUs: it
+    stands alone, unless they drew more, which shows that it missed some."""
+    machines: dict[str, tuple[list[Energy], list[Energy]]] = {}
+    for part in parts:
+        if part.energy_j is not None:
+            whole, inside = machines.setdefault(part.device.id.rpartition("/")[0], ([], []))  # joined: machine/device
+            (whole if part.device.kind == "host" else inside).append(part)
+    found = []
+    for whole, inside in machines.values():
+        drawn = sum(part.energy_j or 0.0 for part in inside if part.how == MEASURED)
+        found += whole if sum(part.energy_j or 0.0 for part in whole) > drawn else inside
+    return found
 
 
 def metered_json(metered: Metered) -> dict[str, Any]:

@@ -51,6 +51,12 @@ def test_the_command_has_the_signals_that_we_were_given():
     assert run("--quiet", "--", sys.executable, "-c", code).stdout == "True\n"
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
+def test_the_command_ignores_no_signal_that_python_ignores():
+    ignored = int(run("--quiet", "--", "grep", "SigIgn", "/proc/self/status").stdout.split()[1], 16)
+    assert [number for number in (signal.SIGPIPE, signal.SIGXFSZ) if ignored >> (number - 1) & 1] == []
+
+
 def test_the_processes_of_the_command_are_metered_and_nothing_is_counted():
     done = run("--", "sh", "-c", f"{BURN}; {BURN}")
     assert done.returncode == 0

@@ -40,6 +40,21 @@ def test_report_shows_the_newest_run_or_the_one_named(kept, capsys):
     assert (kept / "page.html").read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize(
+    "more", [["--lifetime", "old"], ["--beside", "x.json"], ["--by", "op"], ["--cost-model", "bops"], ["--pue", "1.2"]]
+)
+def test_what_a_report_of_ranks_has_not_is_an_error(kept, capsys, more):
+    said = told(capsys, "report", "--ranks", *more, status=2)
+    assert said == f"bitwatt: {more[0]}: a report of --ranks has no such part; ask for it of one rank's run\n"
+
+
+@pytest.mark.parametrize("seconds", ["0", "x", "nan", "inf"])
+def test_doctor_wants_a_number_of_seconds(capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["doctor", "--idle", seconds])
+    assert f"{seconds!r} is no number of seconds from 1 to 86400" in capsys.readouterr().err
+
+
 def test_ls_lists_newest_first_and_reports_damage(kept, capsys):
     (kept / ".bitwatt" / "bad.run").write_text("rubbish")
     assert main(["ls"]) == 0

@@ -33,6 +33,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for name in ("ELECTRICITYMAPS_TOKEN", "WATTTIME_USER", "WATTTIME_PASSWORD"):
         monkeypatch.setenv(name, f"secret-{name.lower()}")
     monkeypatch.setattr(http_client, "_quiet", {})
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 ZONES = {"electricitymaps": "DE", "watttime": "CAISO_NORTH", "uk": "", "carbon_aware_sdk": "eastus"}
@@ -100,6 +101,42 @@ def good(name: str) -> Any:
 
     assert name in PROVIDERS
     return answer
+
+
+@pytest.mark.parametrize("name", PROVIDERS)
+def test_the_same_question_is_asked_once(name: str) -> None:
+    with serving(good(name)) as server:
+        told = switched_on(name, server.url)
+        first, asked = ask(told, BEGIN, END), len(server.requests)
+        assert first.intensities
+        assert ask(told, BEGIN, END) == first
+        assert len(server.requests) == asked
+        ask(told, BEGIN, END + timedelta(minutes=1))
+        assert len(server.requests) > asked
+    assert ask(told, BEGIN, END) == first  # nobody is there any more
+
+
+def test_an_answer_that_may_change_or_lacks_a_part_is_asked_for_again() -> None:
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    with serving(Answer({"data": halves((99, None), (99, None), start=now)})) as server:
+        told = switched_on("uk", server.url)
+        for asked in (1, 2):
+            assert ask(told, now, now + timedelta(minutes=50)).intensities[0].note == "forecast"
+            assert len(server.requests) == asked
+        assert ask(told, BEGIN, now + timedelta(minutes=50)).intensities
+        before = len(server.requests)
+        ask(told, BEGIN, now + timedelta(minutes=50))
+        assert len(server.requests) > before
+
+
+def test_what_was_kept_and_is_damaged_is_asked_for_again(tmp_path: Any) -> None:
+    with serving(good("uk")) as server:
+        told = switched_on("uk", server.url)
+        first = ask(told, BEGIN, END)
+        (file,) = (tmp_path / "state" / "bitwatt" / "grid").iterdir()
+        for damage in ("{", '[{"value": 1}]', "[1]"):
+            file.write_text(damage)
+            assert ask(told, BEGIN, END) == first
 
 
 @pytest.mark.parametrize("name", PROVIDERS)
@@ -377,6 +414,7 @@ def test_codecarbons_tables_each_in_its_own_unit(where: dict[str, str], value: f
         ({"country": "CAN", "region": "quebec"}, "set intensity_g_per_kwh"),
         ({"region": "aws:us-east-1"}, "knows gcp's only"),
         ({"region": "california"}, "set country = 'USA'"),
+        ({"country": "FRA", "region": "SE1"}, "which is not in FRA"),
     ],
 )
 def test_a_place_that_its_tables_lack_is_unknown_not_a_world_average(where: dict[str, str], says: str) -> None:

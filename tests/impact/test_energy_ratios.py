@@ -8,11 +8,11 @@ import pytest
 
 import bitwatt
 from bitwatt.config import Settings, settings
-from bitwatt.hardware.catalogue import find
+from bitwatt.hardware.catalogue import chips, find
 from bitwatt.impact.energy import ratio, ratio_by_phase, transfer, used, weakest
 from bitwatt.impact.money import cost, device_hours
 from bitwatt.impact.utilisation import utilisation
-from bitwatt.impact.work import executed
+from bitwatt.impact.work import Executed, executed
 from bitwatt.ledger import Row
 from bitwatt.readings import Device, Energy, Metered, PhaseEnergy
 from bitwatt.records import Op, Run, TensorSpec
@@ -143,6 +143,15 @@ def test_an_unknown_device_or_format_has_no_utilisation() -> None:
     assert utilisation(work, find("Tesla T4"), 1.0).mfu is None  # Turing has no bf16
     assert "bfloat16" in utilisation(work, find("Tesla T4"), 1.0).because
     assert utilisation([], find("Tesla T4"), 1.0).mfu is None
+
+
+def test_element_wise_work_without_a_peak_forbids_it_unless_it_is_little() -> None:
+    chip = next(chip for chip in chips() if "bf16" in chip.peaks and "fp32" not in chip.peaks)
+    products = Executed("", "matrix", "bfloat16", 10**12)
+    assert utilisation([products, Executed("", "vector", "float32", 10**10)], chip, 1.0).mfu
+    found = utilisation([products, Executed("", "vector", "float32", 10**13)], chip, 1.0)
+    assert found.mfu is None
+    assert "float32" in found.because
 
 
 def test_a_trace_of_another_format_does_not_forbid_it() -> None:

@@ -41,7 +41,13 @@ def test_without_measured_energy_only_the_work_is_placed() -> None:
 
 @pytest.mark.parametrize(
     ("bits", "joules", "words"),
-    [(32, 100.0, verdict.INFLATED), (16, 1000.0, verdict.WASTED), (8, 150.0, "narrow"), (16, None, "unknown")],
+    [
+        (32, 100.0, verdict.INFLATED),
+        (32, 90_000.0, verdict.WASTED),
+        (16, 1000.0, verdict.WASTED),
+        (8, 150.0, "narrow"),
+        (16, None, "unknown"),
+    ],
 )
 def test_a_run_by_itself(bits: int, joules: float | None, words: str) -> None:
     found = alone(Point(10**12, bits * 10**12, joules), 100.0)

@@ -107,4 +107,4 @@ def test_throttling_and_neighbours_are_in_the_report():
         stack.run(12, 700.0)
     text = bitwatt.report(session.run)
     assert "was held back 100.0 % of the time (power cap)" in text
-    assert "1 other processes were on" in text
+    assert "1 other process was on" in text

@@ -106,7 +106,14 @@ def test_a_trace_beside_a_run_in_every_format(trace: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("hello", "neither"), ('{"traceEvents": []}', "no event"), ('{"a": 1}', "damaged"), ("{", "damaged")],
+    [
+        ("hello", "neither"),
+        ('{"traceEvents": []}', "no event"),
+        ('{"a": 1}', "damaged"),
+        ("{", "damaged"),
+        ("==PROF== no Kernel Name", "no kernel was profiled"),
+        ('{"traceEvents": [], "otherData": {"format": "bitwatt.trace"}}', "written by bitwatt"),
+    ],
 )
 def test_what_is_no_trace_is_told(content: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "file.json"
@@ -115,3 +122,11 @@ def test_what_is_no_trace_is_told(content: str, says: str, tmp_path: Path) -> No
         read(file)
     with pytest.raises(BitwattError, match="cannot be read"):
         read(tmp_path / "nothing.json")
+
+
+def test_a_packed_trace_that_is_damaged_is_told(trace: Path, tmp_path: Path) -> None:
+    packed = bytearray(gzip.compress(trace.read_bytes()))
+    packed[len(packed) // 2 : len(packed) // 2 + 40] = b"\xff" * 40
+    (tmp_path / "bad.json.gz").write_bytes(packed)
+    with pytest.raises(BitwattError, match="damaged"):
+        read(tmp_path / "bad.json.gz")

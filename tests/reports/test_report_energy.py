@@ -10,10 +10,14 @@ import pytest
 
 import bitwatt
 from bitwatt.config import settings
+from bitwatt.ledger import Row
+from bitwatt.observed import Observed
 from bitwatt.readings import Device, Energy, Metered, PhaseEnergy
+from bitwatt.records import Machine, Op
+from bitwatt.reports.energy import money
 from bitwatt.reports.power import chart, sparkline
 from bitwatt.reports.trouble import troubles
-from factories import make_run, metered, transformer_run
+from factories import make_run, metered, mm_op, transformer_run
 
 
 def block(text: str) -> list[str]:
@@ -83,18 +87,90 @@ def test_carbon_and_cost_come_from_settings_and_say_so():
     run = transformer_run(meter=metered())
     # 3600 J is 1 Wh; x 1.5 PUE x 400 g/kWh = 0.6 g; x 1.5 x 0.3 per kWh
     told = settings(pue=1.5, intensity_g_per_kwh=400, price_per_kwh=0.3, currency="EUR")
-    text = " ".join(block(bitwatt.report(run, settings=told)))
+    text = " ".join(" ".join(block(bitwatt.report(run, settings=told))).split())
     assert "600 mg CO2e" in text
     assert "PUE 1.5" in text
     assert "0.00045 EUR" in text
-    assert "pue 1.5 (pue=)" in text
+    assert "settings: pue 1.5, intensity_g_per_kwh 400, price_per_kwh 0.3, currency EUR (arguments)" in text
+
+
+def said(run, **options):
+    """The block as one line, with settings of no file."""
+    return " ".join(" ".join(block(bitwatt.report(run, settings=settings("/", **options)))).split())
+
+
+def test_grams_tell_what_they_hold():
+    run = transformer_run(meter=metered())
+    # 12 s of one device of 150 kg that is used for 35,040 h
+    text = said(run, intensity_g_per_kwh=400, embodied_kg=150, embodied_lifetime_h=35040)
+    assert "414 mg CO2e (400 g/kWh, the user's number, intensity_g_per_kwh=; PUE not applied; " in text
+    assert "14.3 mg of it embodied" in text
+    assert "unstated" not in text
+    assert "embodied share unknown" in said(run, intensity_g_per_kwh=400, embodied_kg=150)
+    failed = said(run, intensity_g_per_kwh=400, grid_provider="carbon_aware_sdk")
+    assert "carbon_aware_sdk: grid.url is not set" in failed  # another number stands in: that is told
+    assert "CO2e unknown: codecarbon: " in said(run, region="nowhere")
+    document = json.loads(bitwatt.report(run, format="json", settings=settings("/", intensity_g_per_kwh=400)))
+    assert document["energy"]["carbon"]["intensity_g_per_kwh"] == 400
+
+
+def test_what_follows_from_modelled_energy_is_marked():
+    text = said(transformer_run(meter=modelled()), show_modelled=True, intensity_g_per_kwh=400, price_per_kwh=0.3)
+    assert "modelled 13.3 mg CO2e" in text
+    assert "modelled 0.00001" in text
+
+
+def test_a_price_by_the_hour_needs_no_sensor():
+    text = said(transformer_run(meter=Metered(7200.0)), price_per_device_hour=6172.5, currency="EUR")
+    assert "cost: 12,345.00 EUR" in text
+    assert [money(amount, None) for amount in (0.0, 0.0000451234, 0.5, 1234.567)] == [
+        "0.00", "0.0000451", "0.5", "1,234.57",
+    ]  # fmt: skip
+
+
+def test_work_that_is_missing_makes_ratios_upper_bounds():
+    run = make_run([Row("forward", "", mm_op(64, 64, 64), 5), Row("forward", "", Op("no.such"), 1)], meter=metered())
+    assert re.search(r"· ≤ [\d.]+ .?J/TFLOP · ≤ [\d.]+ .?J/TBOP", said(run))
+    row = next(row for row in bitwatt.report(run, by="phase", width=140).splitlines() if row.startswith("forward"))
+    assert row.count("~≤ ") == 2
+    assert "≤" not in said(transformer_run(meter=metered()))
+
+
+def test_energy_of_the_network_is_modelled_and_in_no_sum():
+    run = transformer_run(meter=metered(usage={"network_sent_bytes": 3e9, "network_received_bytes": 1e9}))
+    assert "network: 40 J modelled, in no sum" in said(run, transfer_j_per_byte=1e-8)
+    assert said(run, transfer_j_per_byte=1e-8).startswith("3.6 kJ measured")
+    assert "network" not in said(run)
+
+
+def test_settings_are_told_by_place():
+    told = settings("/", flags={"pue": "1.5", "country": "FRA"}, currency="EUR")
+    text = " ".join(bitwatt.report(transformer_run(meter=metered()), settings=told).split())
+    assert "settings: pue 1.5, country FRA (flags); currency EUR (arguments)" in text
+
+
+def test_a_part_of_a_processor_has_a_part_of_its_peak():
+    cpu = Energy(Device("cpu:0", "cpu"), 600.0, "measured", "RAPL", 12.0)
+    few, all_ = (
+        make_run([Row("forward", "", mm_op(512, 512, 512), 1000)], meter=Metered(12.0, (cpu,)),
+                 machine=Machine({"cpu": "AMD EPYC 7543 32-Core Processor", "cores": cores}))
+        for cores in ("4 usable of 64", "64")
+    )  # fmt: skip
+    assert "4 of 32 cores" in said(few)
+    shares = [json.loads(bitwatt.report(run, format="json"))["energy"]["mfu"]["mfu"] for run in (few, all_)]
+    assert shares[0] == pytest.approx(8 * shares[1])
 
 
 def test_mfu_has_its_denominator():
     known = replace(metered().energy[0], device=Device("gpu:GPU-1", "gpu", "NVIDIA H200"))
     run = transformer_run(meter=replace(metered(), energy=(known,)))
     text = " ".join(line.strip() for line in block(bitwatt.report(run)))
-    assert re.search(r"MFU: \d+\.\d+ % of .*FLOP/s .* dense", text)
+    assert re.search(r"MFU: < 0\.1 % of .*FLOP/s .* dense", text)  # little, and not 0
+    found = json.loads(bitwatt.report(run, format="json"))["energy"]
+    # against the 700 W of an H200 for the ideal time; the processor's joules are not the GPU's
+    assert found["verdict"]["ratios"]["energy over ideal"] == pytest.approx(3000 / (700 * found["mfu"]["ideal_s"]))
+    assert f"verdict: {found['verdict']['words']} (" in text
+    assert "verdict" not in bitwatt.report(transformer_run(meter=metered()))  # nobody knows what that GPU could do
     assert "MFU: unknown: no peak is known for 'A GPU'" in bitwatt.report(transformer_run(meter=metered()))
 
 
@@ -131,6 +207,7 @@ def test_what_may_explain_odd_numbers_is_told():
     assert any("disks 50.0 %" in sentence for sentence in told)
     assert len(told) == 4
     assert troubles(Metered(10.0)) == []
+    assert troubles(Metered(10.0, usage={"gpu:A.other_processes_peak": 1.0}))[0].startswith("1 other process was on")
 
 
 def test_waiting_for_data_is_told_with_its_energy():
@@ -142,3 +219,10 @@ def test_waiting_for_data_is_told_with_its_energy():
 def test_every_format_survives_a_run_without_work():
     for format in ("text", "markdown", "json", "html"):
         assert bitwatt.report(make_run(meter=metered()), format=format)
+
+
+def test_what_a_sample_took_says_how_far_it_is_known():
+    rows = [Row("train", "", mm_op(64, 64, 64), 5), Row("train", "", Op("no.such"), 1)]
+    run = make_run(rows, meter=modelled(), observed=Observed(processed={"train": {"samples": 1000}}))
+    text = " ".join(bitwatt.report(run, settings=settings("/", show_modelled=True)).split())
+    assert "per 1,000 samples: modelled 120 J · ≥ 2.62 MFLOP" in text

@@ -17,6 +17,7 @@ from bitwatt.readings import Device, Energy, Metered
 from bitwatt.served import Requests, bucket
 from factories import make_run, transformer_run
 
+MADE = {"embodied_kg": 100, "embodied_lifetime_h": 10_000}
 SERVED = Requests(2_000, 3, 6.0, 8.0, 0.25, {bucket(0.002): 1_900, bucket(0.2): 100})
 
 
@@ -78,6 +79,10 @@ def test_grams_and_cost_where_settings_tell_and_a_month_at_a_rate() -> None:
     assert "a month at 100/s: 263 M requests" in text
     assert "idle all month + active energy of each request" in text
     assert "a month" not in said(serving())  # no rate, no projection
+    # making one machine emitted 100 kg, for 10,000 h: 10 g an hour, in both
+    made = document(serving(), settings=settings("/", **MADE, intensity_g_per_kwh=360, requests_per_second=100))
+    assert made["per_1000"]["grams"] == pytest.approx(0.1 + 10 * 10 / 3600 / 2)
+    assert made["month"]["grams"] == pytest.approx(found["month"]["grams"] + 10 * MONTH_S / 3600)
 
 
 def test_every_format_has_the_block_and_a_single_table_has_not() -> None:

@@ -141,3 +141,21 @@ def test_an_exporter_that_is_not_there_is_said(exporter: HTTPServer) -> None:
 
 def test_the_contract_holds(tmp_path: Path) -> None:
     check_sensor(Dcgm(dcgmi(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("visible", "seen"),
+    [
+        ("0", ["gpu:GPU-aaaa"]),
+        ("GPU-b", ["gpu:GPU-bbbb"]),
+        ("1,0", ["gpu:GPU-aaaa", "gpu:GPU-bbbb"]),
+        ("", []),
+        ("-1", []),
+    ],
+)
+def test_gpus_that_the_program_may_not_use_are_not_read(tmp_path: Path, visible: str, seen: list[str]) -> None:
+    sensor = Dcgm(dcgmi(tmp_path), visible=visible)
+    assert (sensor.why_absent() is None) == bool(seen)
+    if seen:
+        assert [device.id for device in sensor.open()] == seen
+        sensor.close()

@@ -247,7 +247,7 @@ def test_throttling_is_told_with_its_reason(clock: FakeClock) -> None:
     sensor, _ = opened(clock, gpu)
     assert values(sensor.read())["throttled"] == 0.0
     gpu.throttle_bits = 0x4 | 0x40
-    clock.advance(5)
+    clock.advance(10)
     reading = next(reading for reading in sensor.read() if reading.quantity == "throttled")
     assert reading.value == 1.0
     assert reading.note == "power cap, hardware thermal slowdown"

@@ -267,3 +267,51 @@ def test_workers_that_a_server_forks_have_runs_of_their_own(tmp_path: Path) -> N
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
     counts = sorted(bitwatt.load(header.path).requests.count for header in bitwatt.runs(tmp_path))
     assert counts == [1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_what_a_forked_worker_serves_belongs_to_its_own_run() -> None:
+    program = textwrap.dedent(
+        """
+        import os, bitwatt
+        served = bitwatt.meter_requests("forked", keep=False)
+        with served.request():
+            pass
+        pid = os.fork()
+        if not pid:
+            for _ in range(2):
+                with served.request():
+                    bitwatt.count(samples=1)
+            run = served.close()
+            os._exit(0 if run.observed.total("samples") == 2 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_while_another_thread_is_at_the_locks_does_not_wait_for_it() -> None:
+    program = textwrap.dedent(
+        """
+        import os, threading, bitwatt
+        served = bitwatt.meter_requests("forked", keep=False)
+        held, done = threading.Event(), threading.Event()
+        def hold():
+            with served._lock, served._counter._lock:
+                held.set()
+                done.wait()
+        threading.Thread(target=hold).start()
+        held.wait()
+        pid = os.fork()
+        if not pid:
+            with served.request():
+                pass
+            os._exit(0 if served.close().requests.count == 1 else 1)
+        status = os.waitpid(pid, 0)[1]
+        done.set()
+        assert os.waitstatus_to_exitcode(status) == 0
+        """
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=30)

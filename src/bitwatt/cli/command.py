@@ -21,6 +21,8 @@ _PASSED = [
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGALRM")
     if hasattr(signal, name)
 ]
+#: Python ignores them, and a command would inherit that.
+_IGNORED = [getattr(signal, name) for name in ("SIGPIPE", "SIGXFSZ") if hasattr(signal, name)]
 _FROM_KERNEL = 0x80  # si_code of signals that a terminal sends
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 
@@ -49,7 +51,7 @@ def run(program: list[str], args: argparse.Namespace) -> int:
     session.remark("a command: its processes were metered, and nothing in them was counted")
     status, error = 127, None
     try:
-        child = os.posix_spawnp(program[0], program, os.environ, setsigmask=mask, setsigdef=[signal.SIGPIPE])
+        child = os.posix_spawnp(program[0], program, os.environ, setsigmask=mask, setsigdef=_IGNORED)
         status = _ended(child)
         if left := _left():
             session.remark(f"{left} of its processes outlived it: what they use from then on is not metered")

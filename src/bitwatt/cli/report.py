@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from bitwatt.cli.options import add_report_options, add_store_option, beside, written
-from bitwatt.cli.settings import add_settings_options, settings_of
+from bitwatt.cli.settings import add_settings_options, given, settings_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +32,7 @@ def main(args: argparse.Namespace) -> int:
     from bitwatt.store import load
 
     if args.ranks:
+        _only_for_ranks(args)
         text = ranks(args)
     else:
         run = load(args.run, args.store)
@@ -52,6 +53,17 @@ def main(args: argparse.Namespace) -> int:
     except OSError as error:
         raise BitwattError(f"{args.output} could not be written: {error.strerror or error}") from error
     return 0
+
+
+def _only_for_ranks(args: argparse.Namespace) -> None:
+    """What is asked for and would not be answered is an error, not silence."""
+    from bitwatt.errors import BitwattError
+
+    asked = [f"--{name}" for name in ("lifetime", "beside", "by") if getattr(args, name) is not None]
+    asked += ["--cost-model"] if args.cost_model != "flops" else []
+    asked += [f"--{name.replace('_', '-')}" for name in given(args)]
+    if asked:
+        raise BitwattError(f"{', '.join(asked)}: a report of --ranks has no such part; ask for it of one rank's run")
 
 
 def ranks(args: argparse.Namespace) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bitwatt.config import Settings
 
-#: Flag -> how its text is shown in the help. Tables (peaks, idle_w) belong into a file.
+#: Flag -> how its text is shown in the help. Tables (peaks) belong into a file.
 FLAGS = {
     "pue": "RATIO", "country": "ISO", "region": "NAME", "intensity_g_per_kwh": "GRAMS", "price_per_kwh": "PRICE",
     "price_per_device_hour": "PRICE", "currency": "NAME", "tdp_w": "WATTS", "requests_per_second": "RATE",
@@ -28,10 +28,20 @@ def add_settings_options(parser: argparse.ArgumentParser) -> None:
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """What the files of this folder and the flags say; a wrong value is told with its place."""
+    """What the files of this folder and the flags say; a wrong value is told with its place. Read once: the program
+    that is run may change the folder."""
     from bitwatt.config import settings
 
-    return settings(flags={name: getattr(args, f"setting_{name}", None) for name in (*FLAGS, *SWITCHES)})
+    if not hasattr(args, "settings"):
+        args.settings = settings(flags=given(args))
+    found: Settings = args.settings
+    return found
+
+
+def given(args: argparse.Namespace) -> dict[str, Any]:
+    """The flags that were written."""
+    flags = {name: getattr(args, f"setting_{name}", None) for name in (*FLAGS, *SWITCHES)}
+    return {name: value for name, value in flags.items() if value is not None}
 
 
 def _flag(name: str) -> str:

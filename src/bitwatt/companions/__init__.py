@@ -7,7 +7,6 @@ is called, and its own numbers are read when the session ends.
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from bitwatt.companions.codecarbon import CodeCarbon
 from bitwatt.companions.zeus import Zeus
 from bitwatt.imports import when_imported
 from bitwatt.observed import Figure
+from bitwatt.sensors.counters import Lock
 
 
 class Companion(Protocol):
@@ -38,7 +38,7 @@ class _Listening:
     """Once for all sessions of a process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._sessions = 0
         self._undo: list[Callable[[], None]] = []
         self.companions: list[Companion] = []

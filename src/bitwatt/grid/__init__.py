@@ -11,6 +11,7 @@ import threading
 from datetime import datetime
 
 from bitwatt.config import Settings
+from bitwatt.grid.kept import keep, kept
 from bitwatt.grid.record import Grid, Intensity, UnavailableError
 
 __all__ = ["Grid", "Intensity", "UnavailableError", "ask"]
@@ -40,6 +41,8 @@ def _fetch(name: str, settings: Settings, begin: datetime, end: datetime) -> lis
     fetch = importlib.import_module(f"bitwatt.grid.{name}").fetch
     if name in _STATIC:
         return list(fetch(settings, begin, end))
+    if known := kept(settings, begin, end):
+        return known
     answer: list[list[Intensity] | UnavailableError] = []
 
     def work() -> None:
@@ -59,4 +62,5 @@ def _fetch(name: str, settings: Settings, begin: datetime, end: datetime) -> lis
         raise answer[0]
     if not answer[0]:
         raise UnavailableError("it has no value for that time")
+    keep(settings, begin, end, answer[0])
     return answer[0]

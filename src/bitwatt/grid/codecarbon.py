@@ -22,6 +22,10 @@ from bitwatt.grid.record import AVERAGE, DIRECT, LIFECYCLE, UNSTATED, Intensity,
 POUND_PER_MWH = 453.59237 / 1000
 
 
+#: Countries of which it has regions of that kind -> how their codes begin.
+_COUNTRIES = {"CHN": "CN", "DNK": "DK", "FIN": "FI", "NOR": "NO", "SWE": "SE"}
+
+
 def fetch(settings: Settings, begin: datetime, end: datetime) -> list[Intensity]:
     if not (settings.country or settings.region):
         raise UnavailableError
@@ -55,6 +59,8 @@ def _region(region: str, country: str | None) -> Found:
     for parts in (("private_infra", "nordic_emissions.json"), _newest("china_provincial_emissions.json")):
         for code, row in _json(*parts).get("data", {}).items():
             if region.lower() in (code.lower(), *row.get("names", ())):
+                if where and _COUNTRIES.get(where) != code[:2].upper():
+                    raise UnavailableError(f"region {region!r} is {code} there, which is not in {where}")
                 unit = str(row.get("unit", "")).replace(" ", "")
                 if unit not in ("gCO2/kWh", "gCO2eq/kWh"):
                     raise UnavailableError(f"its table has {code} in {unit!r}, which is not known")

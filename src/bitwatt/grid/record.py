@@ -43,9 +43,14 @@ class Intensity:
         return cls(**{**known, **times})
 
     def __str__(self) -> str:
+        return f"{self.value_g_per_kwh:.4g} g/kWh ({self.about})"
+
+    @property
+    def about(self) -> str:
+        """What makes it comparable, in words."""
         kind = " ".join(word for word in (self.kind, self.scope) if word != UNSTATED)
-        note = f", {self.note}" if self.note else ""
-        return f"{self.value_g_per_kwh:.4g} g/kWh ({kind + ', ' if kind else ''}{self.zone}, {self.provider}{note})"
+        zone = self.zone if self.zone != UNSTATED else ""
+        return ", ".join(filter(None, (kind, zone, self.provider, self.note)))
 
 
 @dataclass(frozen=True, slots=True)

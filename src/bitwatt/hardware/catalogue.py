@@ -90,10 +90,18 @@ class Chip:
         return replace(self, peaks=peaks, source=source)
 
 
-def find(name: str, settings: Settings | None = None, measured: Mapping[str, float] | None = None) -> Chip | None:
+def find(
+    name: str,
+    settings: Settings | None = None,
+    measured: Mapping[str, float] | None = None,
+    cores: int | None = None,
+) -> Chip | None:
     """The device called `name`: as the settings say, else (where `measured` is given) as measured here, else as the
-    catalogue has it. Each peak keeps its own source. None where nobody knows anything of it."""
+    catalogue has it, of which so many `cores` are there. Each peak keeps its own source. None where nobody knows
+    anything of it."""
     known = _by_name().get(_plain(name))
+    if known is not None and cores is not None:
+        known = known.part(cores)
     overrides = (settings.peaks if settings else {}) or {}
     told = {**overrides.get("*", {})}
     for device, table in overrides.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from bitwatt.pricing import Totals
-from bitwatt.readings import APPORTIONED, MEASURED, MODELLED, Energy, Metered
+from bitwatt.readings import APPORTIONED, MEASURED, MODELLED, Energy, Metered, counted
 
 JOULES_PER_KWH = 3_600_000.0
 TERA = 1e12
@@ -43,16 +43,21 @@ def used(metered: Metered, *, modelled: bool = False) -> Used:
             without[part.device.id] = "modelled"
         else:
             parts.append(part)
+    known, parts = parts, counted(parts)
+    for part in known:
+        if part not in parts:
+            is_part = part.device.kind != "host"
+            without[part.device.id] = "in the machine's own" if is_part else "less than its parts"
     if not parts:
         return Used(None, without=without)
     idle = [_idle(part) for part in parts]
-    known = [joules for joules in idle if joules is not None]
+    baselines = [joules for joules in idle if joules is not None]
     return Used(
         sum(part.energy_j or 0.0 for part in parts),
         weakest(part.how for part in parts),
         tuple(part.device.id for part in parts),
         without,
-        sum(known) if len(known) == len(idle) else None,
+        sum(baselines) if len(baselines) == len(idle) else None,
     )
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from bitwatt.impact.energy import JOULES_PER_KWH
+from bitwatt.readings import MODELLED
 from bitwatt.units import format_count
 
 THOUSAND = 1000
@@ -89,9 +90,11 @@ def monthly(
     price_per_kwh: float | None = None,
     price_per_device_hour: float | None = None,
     devices: int = 1,
+    embodied_g_per_hour: float | None = None,
 ) -> Month | None:
     """Where idle is known: the machines' idle draw all month, and the active energy of each request on top. Else each
-    request takes what it took when measured, idle included, which holds at the load that was measured only."""
+    request takes what it took when measured, idle included, which holds at the load that was measured only. The grams
+    hold what making the devices of one machine emitted, if its part an hour is given."""
     if served.requests <= 0 or served.seconds <= 0:
         return None
     count, hours = requests_per_second * MONTH_S, MONTH_S / 3600
@@ -109,7 +112,9 @@ def monthly(
         energy_j, rule = None, "the energy of a request is not known"
     kwh = None if energy_j is None else energy_j / JOULES_PER_KWH * (pue or 1.0)
     rule += f"; PUE {pue:g}" if pue else "; PUE not applied"
-    grams = None if kwh is None or intensity_g_per_kwh is None else kwh * intensity_g_per_kwh
+    rule += f"; {served.how}" if served.how == MODELLED else ""
+    made = machines * hours * (embodied_g_per_hour or 0.0)
+    grams = None if kwh is None or intensity_g_per_kwh is None else kwh * intensity_g_per_kwh + made
     power = None if kwh is None or price_per_kwh is None else kwh * price_per_kwh
     rent = None if price_per_device_hour is None else machines * devices * hours * price_per_device_hour
     known = [part for part in (power, rent) if part is not None]

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from bitwatt.hardware.catalogue import Chip, Peak
 from bitwatt.impact.work import MATRIX, Executed
+from bitwatt.units import format_percent
 
 #: Work in formats without a known peak is left out up to this share; beyond it there is no utilisation to speak of.
 NEGLIGIBLE = 0.01
+#: The same for element-wise work beside products.
+MINOR = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Utilisation:
             return f"unknown: {self.because}"
         main = max((share for share in self.shares if share.peak), key=lambda share: share.seconds)
         many = f"{self.devices} x " if self.devices > 1 else ""
-        return f"{100 * self.mfu:.1f} % of {many}{main.peak}"
+        return f"{format_percent(self.mfu)} of {many}{main.peak}"
 
 
 def ideal(work: Iterable[Executed], chip: Chip) -> tuple[Share, ...]:
@@ -72,6 +75,9 @@ def utilisation(
     # Beside products, element-wise work is little; on devices that publish no vector peak it is left out.
     main = [share for share in shares if share.unit == MATRIX] or list(shares)
     lost = {share.format: share.flops for share in main if share.peak is None}
+    beside = {share.format: share.flops for share in shares if share.peak is None and share not in main}
+    if sum(beside.values()) > MINOR * total:
+        lost |= beside
     if sum(lost.values()) > NEGLIGIBLE * sum(share.flops for share in main):
         missing = ", ".join(sorted(lost))
         return Utilisation(None, None, wall_s, devices, called, shares, f"no peak of {called} is known for {missing}")

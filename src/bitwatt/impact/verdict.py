@@ -96,7 +96,8 @@ def alone(run: Point, ideal_j: float | None) -> Verdict:
         f"{'unknown' if run.bits is None else f'{run.bits:.3g}'} bits per FLOP against {USUAL_BITS:g}; energy "
         f"{_told(loss)} the device's TDP x ideal time, against {USUAL_LOSS:g}×"
     )
-    if bits is not None and bits > 1 + ALIKE:
+    # where both are above their bar, the one that is further above
+    if bits is not None and bits > 1 + ALIKE and bits >= (loss or 0.0) / USUAL_LOSS:
         return Verdict(INFLATED, rule, ratios)
     if loss is None:
         return Verdict("unknown: the energy, or the device's peak or TDP, is not known", rule, ratios)
@@ -160,4 +161,6 @@ def _side(ratio: float | None) -> int | None:
 
 
 def _told(ratio: float | None) -> str:
-    return "unknown against" if ratio is None else f"{ratio:.3g}×"
+    if ratio is None:
+        return "unknown against"
+    return f"{ratio:,.0f}×" if ratio >= 100 else f"{ratio:.3g}×"

@@ -70,6 +70,8 @@ def _one(
         shares |= given
         if region != ROOT:
             shares[region] = max(energy - math.fsum(given.values()), 0.0)
+    if (whole := math.fsum(shares.values())) > total:  # a phase was read across a gap that is not the run's
+        shares = {name: share * (total / whole) for name, share in shares.items()}
     while (excess := math.fsum([*shares.values(), -total])) > 0:  # by rounding: they are to add up exactly
         largest = max(shares, key=lambda name: shares[name])
         shares[largest] -= max(excess, math.ulp(shares[largest]))

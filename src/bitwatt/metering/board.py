@@ -41,6 +41,7 @@ class Board:
         self._bridged: dict[str, float] = {}  # joules added from power while the counter was away
         self._power: dict[str, tuple[float, float]] = {}
         self._asked: dict[str, float] = {}
+        self._gap: dict[str, float] = {}  # of the seconds lost, those since the last good reading
 
     def know(self, devices: Iterable[Device], source: str) -> None:
         for device in devices:
@@ -102,7 +103,10 @@ class Board:
                 self.formulas[device] = counter.note
             if counter.note and counter.how == MEASURED:
                 self.trouble[device] = (now, counter.note)
+            known, gap = self.totals.get((device, ENERGY), 0.0), self._gap.pop(device, 0.0)
             if self._advance((device, ENERGY), now, counter.value, self._bridged.pop(device, 0.0)):
+                if self.totals[device, ENERGY] > known and gap:  # it counted on meanwhile: nothing is lost
+                    self.lost[device] -= gap
                 return
         elif counter is not None and counter.note:
             self.trouble[device] = (now, counter.note)
@@ -113,7 +117,8 @@ class Board:
                 self.trouble.setdefault(device, (now, "the counter was away: its power was integrated meanwhile"))
             self.totals[key] = self.totals.get(key, 0.0) + joules
         elif before is not None and now > before and (device, ENERGY) in self.totals:
-            self.lost[device] = self.lost.get(device, 0.0) + now - before
+            for seconds in (self.lost, self._gap):
+                seconds[device] = seconds.get(device, 0.0) + now - before
 
     def _from_power(self, device: str, now: float, power: float | None) -> float | None:
         """Joules since the last level, by trapezium; None where that is too long ago."""

@@ -31,7 +31,9 @@ def folder() -> Path | None:
     there = os.environ.get("XDG_RUNTIME_DIR")
     user = os.getuid() if hasattr(os, "getuid") else 0
     choices = [Path(there) / "bitwatt"] if there else []
-    for path in [*choices, Path(tempfile.gettempdir()) / f"bitwatt-{user}"]:
+    with suppress(OSError):  # it raises where nothing can be written
+        choices.append(Path(tempfile.gettempdir()) / f"bitwatt-{user}")
+    for path in choices:
         with suppress(OSError):
             path.mkdir(mode=0o700, exist_ok=True)
             found = path.lstat()
@@ -103,7 +105,8 @@ class Host:
                 os.replace(self._ticks_path, self._ticks_path.with_suffix(".old"))
                 os.close(self._out)
                 self._out = None
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # no room: it is tried again with the next tick
+            _close(self._out)
             self._out = None
 
     def hear(self, since: float) -> list[tuple[float, dict[Key, float]]]:
@@ -137,10 +140,8 @@ class Host:
 
     def release(self) -> None:
         """No session is open any more."""
-        for descriptor in (self._out, self._lock):
-            if descriptor is not None:
-                with suppress(OSError):
-                    os.close(descriptor)
+        _close(self._out)
+        _close(self._lock)
         self._out = self._lock = None
         self._close_in()
 
@@ -148,10 +149,14 @@ class Host:
     forget = release
 
     def _close_in(self) -> None:
-        if self._in is not None:
-            with suppress(OSError):
-                os.close(self._in)
+        _close(self._in)
         self._in, self._rest = None, b""
+
+
+def _close(descriptor: int | None) -> None:
+    if descriptor is not None:
+        with suppress(OSError):
+            os.close(descriptor)
 
 
 def _tick(line: bytes) -> tuple[float, dict[Key, float]] | None:

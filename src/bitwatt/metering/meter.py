@@ -76,6 +76,7 @@ class Meter:
         self._asked: dict[str, float] = {}
         self._host: Host | None = None
         self._heard = 0.0
+        self._told: dict[str, float] = {}  # device -> when another process last told of it
         self._stop: threading.Event | None = None
         self._process = os.getpid()
 
@@ -83,7 +84,7 @@ class Meter:
         """A stretch of time that is metered from now on, until its `end`. GPUs that the program does not touch are left
         out, unless `all_devices`."""
         synchronise()  # without the lock: a device may never answer, and the journal must not wait for it
-        with self.lock:
+        with self.patiently():
             if not self.windows:
                 self._start(options or {})
             opened = Window(self, self.read(), all_devices)
@@ -114,7 +115,7 @@ class Meter:
             now = self._clock()
             for sensor in self.sensors:
                 if sensor.name not in self._own or not 0 <= now - self._asked.get(sensor.name, -TICK) < TICK:
-                    self._ask(sensor, now, sensor.name in self._own or self._polls)
+                    self._ask(sensor, now, not self._follows(sensor, now))
             self._pulse(now)
             for window in self.windows:
                 window.saw(now)
@@ -165,19 +166,20 @@ class Meter:
             if not polls and self._host is not None:
                 for at, levels in self._host.hear(self._heard):
                     self._heard = at
+                    self._told |= dict.fromkeys((device for device, _ in levels), at)
                     self.board.hear(levels)
                     for window in self.windows:
                         window.saw(at)
             looked = False
             for sensor in self.sensors:
-                own = sensor.name in self._own
+                follows = self._follows(sensor, now)
                 if now >= self._due.get(sensor.name, 0.0):
                     cost = time.thread_time()
                     counters = now - self._asked.get(sensor.name, 0.0) >= GUARD - self._interval / 10
-                    self._ask(sensor, now, own or polls, counters or not (own or polls))
+                    self._ask(sensor, now, not follows, counters or follows)
                     cost = time.thread_time() - cost
-                    draws = any(quantity == ENERGY for _, quantity in sensor.reads)
-                    wait = max(self._interval, min(cost / SHARES[draws], SELDOMEST[draws])) if polls or own else GUARD
+                    draws = _draws(sensor)
+                    wait = max(self._interval, min(cost / SHARES[draws], SELDOMEST[draws])) if not follows else GUARD
                     self._due[sensor.name] = now + wait - self._interval / 10
                     looked = True
             self._pulse(now)
@@ -187,6 +189,13 @@ class Meter:
             if polls and self._host is not None:
                 self._host.tell(now, self._levels())
             self.overhead += time.thread_time() - spent
+
+    def _follows(self, sensor: Opened, now: float) -> bool:
+        """Whether the poller tells of its devices. It may see other GPUs than this process does, or hang."""
+        if self._polls or sensor.name in self._own:
+            return False
+        levels = {device for device, quantity in sensor.reads if quantity not in TOTALS}
+        return all(now - self._told.get(device, -GAP) < GAP for device in levels)
 
     def _ask(self, sensor: Opened, now: float, levels: bool, counters: bool = True) -> None:
         if counters:
@@ -211,9 +220,15 @@ class Meter:
             self._host = self._host or Host(folder())
             self._host.try_hold()
             self._heard = self._clock()
+            self._told.clear()
         if self._thread:
             self._stop = threading.Event()
-            _thread.start_new_thread(self._run, (self._stop, os.getpid()))
+            try:
+                _thread.start_new_thread(self._run, (self._stop, os.getpid()))
+            except RuntimeError as error:  # there are too many, or Python is about to end
+                self._rest()
+                self._host = None
+                self.notes.append(f"only the ends were read: {error}")
 
     def _open(self, options: dict[str, Any]) -> None:
         self.board = Board()
@@ -231,8 +246,9 @@ class Meter:
         if not any(device.kind == "process" for sensor in self.sensors for device in sensor.devices):
             self.sensors.append(Opened(OwnProcess()))
         self._own.clear()
-        for sensor in self.sensors:
+        for sensor in sorted(self.sensors, key=lambda one: not _draws(one)):  # of a device, who reads its energy first
             self.board.know(sensor.devices, sensor.source)
+        for sensor in self.sensors:
             if any(device.kind == "process" for device in sensor.devices) or MODELLED in sensor.reads.values():
                 self._own.add(sensor.name)
 
@@ -252,7 +268,11 @@ class Meter:
             now = self._clock()
             if now + self._interval / PULSES / 2 >= due:
                 due = max(due + self._interval, now)
-                self.tick()
+                try:
+                    self.tick()
+                except Exception as error:  # ours: the ends are read all the same
+                    self.notes.append(f"looking failed: {type(error).__name__}: {error}")
+                    return
             else:
                 with self.lock:
                     self._pulse(now)
@@ -268,6 +288,10 @@ class Meter:
         if self._host is not None:
             self._host.forget()
         self._new()
+
+
+def _draws(sensor: Opened) -> bool:
+    return any(quantity == ENERGY for _, quantity in sensor.reads)
 
 
 def _forget_all() -> None:

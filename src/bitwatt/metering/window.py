@@ -23,6 +23,8 @@ STEPS = 10
 DEAR = 1.0
 #: Levels whose mean tells more than their peak; of the others both are kept.
 _MEANS = ("utilisation", "clock_hz", "memory_clock_hz", "throttled", "load")
+#: A counter that was last read so many seconds before a window begins was not read when it began.
+LATE = 0.5
 #: Different remarks of sensors that one run keeps.
 REMARKS = 20
 
@@ -41,6 +43,9 @@ class Window:
         self._levels: dict[tuple[str, str], list[float]] = {}  # seconds, sum over them, least, most
         self._said: dict[str, None] = {}
         self._looked = began.time
+        self._totals, self._lost = dict(began.totals), dict(began.lost)
+        readings = [(device, self._board.when((device, ENERGY))) for device in self._board.energies()]
+        self._late = {device for device, at in readings if at is not None and at < began.time - LATE}
         self.saw(began.time)
 
     def saw(self, now: float) -> None:
@@ -48,6 +53,8 @@ class Window:
         if self.ended is not None or now < self.began.time:
             return
         board, dt = self._board, now - self._looked
+        for device in list(self._late):
+            self._begin_late(board, device)
         self._busy.saw(now, board)
         if 0 < dt <= GAP:
             for key, value in board.levels.items():
@@ -57,6 +64,16 @@ class Window:
             self._power(now, dt)
         self._looked = max(now, self._looked)
 
+    def _begin_late(self, board: Board, device: str) -> None:
+        """A counter that could not be read at the beginning tells of what came before, too: it counts from where it is
+        back, and the time until then is lost."""
+        key = (device, ENERGY)
+        at = board.when(key)
+        if at is not None and at >= self.began.time:
+            self._late.remove(device)
+            self._totals[key] = board.totals[key]
+            self._lost[device] = board.lost.get(device, 0.0) - (at - self.began.time)
+
     def pulse(self, now: float, spent: float, wanted: float) -> None:
         self._busy.pulse(now, spent, wanted)
 
@@ -65,8 +82,12 @@ class Window:
         if self.ended is None:
             synchronise()
             self.regions.close()
-            with self._meter.patiently():
-                ended = self._meter.read()
+            try:
+                with self._meter.patiently():
+                    ended = self._meter.read()
+            except TimeoutError:
+                self._meter.windows.remove(self)  # a sensor hangs: nobody looks for this one any more
+                raise
             self._latest = dict(self._board.levels)
             if ended.time - self.began.time >= DEAR:
                 self._latest |= self._meter.ends()
@@ -85,7 +106,7 @@ class Window:
             board = self._board
             until = self.ended or board.snapshot(max(self._looked, self.began.time))
             seconds = until.time - self.began.time
-            used = {key: total - self.began.totals.get(key, 0.0) for key, total in until.totals.items()}
+            used = {key: total - self._totals.get(key, 0.0) for key, total in until.totals.items()}
             parts = [
                 self._energy(board, until, device, joules, seconds)
                 for (device, quantity), joules in used.items()
@@ -117,7 +138,7 @@ class Window:
 
     def _energy(self, board: Board, until: Snapshot, device: str, joules: float, seconds: float) -> Energy:
         about = board.devices[device]
-        lost = until.lost.get(device, 0.0) - self.began.lost.get(device, 0.0)
+        lost = until.lost.get(device, 0.0) - self._lost.get(device, 0.0)
         covered, notes = max(seconds - lost, 0.0), list[str]()
         source, how = board.sources.get(device, ""), board.how.get(device, MEASURED)
         known: float | None = joules
@@ -190,7 +211,7 @@ class Window:
 
     def _from_counter(self, board: Board, device: str, now: float, total: float) -> float | None:
         about = board.devices[device]
-        at, before = self._last_energy.get(device, (self.began.time, self.began.totals.get((device, ENERGY), 0.0)))
+        at, before = self._last_energy.get(device, (self.began.time, self._totals.get((device, ENERGY), 0.0)))
         if now - at < STEPS * (about.resolution_s or 0.1):
             return None
         self._last_energy[device] = (now, total)

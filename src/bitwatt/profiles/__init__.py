@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import zlib
 from pathlib import Path
 
 from bitwatt.errors import BitwattError
@@ -22,6 +24,6 @@ def read(path: Path | str) -> Profile:
             return torch_trace.profile(data)
         if ncu.is_one(data):
             return ncu.profile(data)
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, EOFError, OSError, csv.Error, zlib.error) as error:
         raise BitwattError(f"{path} is damaged: {type(error).__name__}: {error}") from error
     raise BitwattError(f"{path} is neither a trace of torch.profiler (JSON) nor a CSV of ncu")

@@ -61,7 +61,9 @@ def _moved(values: Values) -> list[str]:
 def _kernels(text: str) -> tuple[list[tuple[str, Values]], str]:
     """Each launch with its metrics in base units, and the compute capability."""
     lines = [line for line in text.splitlines() if not line.startswith("==")]
-    first = next(i for i, line in enumerate(lines) if _KERNEL in line)
+    first = next((i for i, line in enumerate(lines) if _KERNEL in line), None)
+    if first is None:
+        raise ValueError(f"it has no line with {_KERNEL!r}: no kernel was profiled")
     rows = csv.DictReader(lines[first:])
     head = rows.fieldnames or []
     found = _long(rows) if "Metric Name" in head else _wide(rows)

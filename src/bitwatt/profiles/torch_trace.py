@@ -24,6 +24,8 @@ def is_one(data: bytes) -> bool:
 def profile(data: bytes) -> Profile:
     document: Any = json.loads(gzip.decompress(data) if data[:2] == _GZIP else data)
     listed = document["traceEvents"] if isinstance(document, dict) else document
+    if isinstance(document, dict) and document.get("otherData", {}).get("format") == "bitwatt.trace":
+        raise ValueError("it was written by bitwatt, not by torch.profiler")
     events = [one for one in listed if one.get("ph") == "X" and "dur" in one and one.get("cat") != "Trace"]
     if not events:
         raise ValueError("it holds no event with a duration")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bitwatt.ranks.join import Joined
-from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered, PhaseEnergy, metered_of
+from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered, PhaseEnergy, counted, metered_of
 
 #: Use of a process that is a part of the run's time.
 _TIMES = ("idle_seconds", "first_busy_seconds")
@@ -75,7 +75,8 @@ def waited(readers: Sequence[Reader]) -> Waited:
         there[reader.machine] = there.get(reader.machine, 0) + 1
     watts: dict[str, float] = {}
     for machine in there:
-        known = [part.mean_w for part in joined([r for r in readers if r.machine == machine]).energy]
+        parts = counted(joined([r for r in readers if r.machine == machine]).energy)
+        known = [part.mean_w for part in parts]
         if drawn := [power for power in known if power is not None]:
             watts[machine] = math.fsum(drawn) / there[machine]
     joules = [reader.waited * watts[reader.machine] for reader in readers if reader.machine in watts]

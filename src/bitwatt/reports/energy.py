@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,10 @@ from bitwatt.config import Settings
 from bitwatt.hardware import catalogue
 from bitwatt.hardware.probe import measured
 from bitwatt.impact.carbon import Carbon, carbon
-from bitwatt.impact.energy import Ratio, Used, ratio, ratio_by_phase, used
-from bitwatt.impact.money import Cost, cost
+from bitwatt.impact.energy import Ratio, Used, ratio, ratio_by_phase, transfer, used
+from bitwatt.impact.money import ACCELERATORS, Cost, cost
 from bitwatt.impact.utilisation import Utilisation, utilisation
+from bitwatt.impact.verdict import Point, Verdict, alone
 from bitwatt.impact.work import executed
 from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered
 from bitwatt.reports.power import sparkline
@@ -78,7 +80,7 @@ class EnergyView:
 
     @property
     def _accelerators(self) -> list[Energy]:
-        return [part for part in self.metered.energy if part.device.kind == "gpu"]
+        return [part for part in self.metered.energy if part.device.kind in ACCELERATORS]
 
     @cached_property
     def utilisation(self) -> Utilisation | None:
@@ -86,16 +88,44 @@ class EnergyView:
         if not self._view.entries:
             return None
         tf32 = _TF32 if self.settings.float32 == "tf32" else ()
-        names = {part.device.name for part in self._accelerators}
-        name = names.pop() if len(names) == 1 else "" if names else self._view.run.machine.facts.get("cpu", "")
-        if not name:
+        if not self._chip_name:
             return None
-        count = len(self._accelerators) or 1
-        here = measured(name) if self.settings.measured_peaks else None
-        chip = catalogue.find(name, self.settings, here)
-        return utilisation(
-            executed(self._view.entries, tf32=tf32), chip, self.metered.seconds, devices=count, name=name
-        )
+        work, count = executed(self._view.entries, tf32=tf32), len(self._accelerators) or 1
+        return utilisation(work, self._chip, self.metered.seconds, devices=count, name=self._chip_name)
+
+    @property
+    def _chip_name(self) -> str:
+        names = {part.device.name for part in self._accelerators}
+        return names.pop() if len(names) == 1 else "" if names else self._view.run.machine.facts.get("cpu", "")
+
+    @cached_property
+    def _chip(self) -> catalogue.Chip | None:
+        here = measured(self._chip_name) if self.settings.measured_peaks else None
+        return catalogue.find(self._chip_name, self.settings, here, None if self._accelerators else self._cores)
+
+    @cached_property
+    def verdict(self) -> Verdict | None:
+        """Of the run by itself, on the device that utilisation speaks of: None where its energy, its peaks or its TDP
+        are not known."""
+        found, chip = self.utilisation, self._chip
+        known = used(replace(self.metered, energy=tuple(self._accelerators)), modelled=self.modelled)
+        if found is None or found.ideal_s is None or chip is None or chip.tdp_w is None or known.without:
+            return None
+        if known.energy_j is None:
+            return None
+        run = Point(self.ratio.flops, self.ratio.bops, known.energy_j)
+        return alone(run, chip.tdp_w * found.ideal_s * found.devices)
+
+    @property
+    def _cores(self) -> int | None:
+        """That the program might use: "4 usable of 64"; a virtual machine has few of a processor's."""
+        first = self._view.run.machine.facts.get("cores", "").partition(" ")[0]
+        return int(first) if first.isdecimal() else None
+
+    @cached_property
+    def transfer_j(self) -> float | None:
+        """Modelled, by the user's coefficient, and in no sum."""
+        return transfer(self.metered, self.settings.transfer_j_per_byte)
 
     @cached_property
     def remainder_j(self) -> float | None:
@@ -120,7 +150,8 @@ class EnergyView:
             told.append(f"{watts(self.used.energy_j / metered.seconds)} mean")
         for amount, unit in ((self.ratio.j_per_tflop, "J/TFLOP"), (self.ratio.j_per_tbop, "J/TBOP")):
             if amount is not None:
-                told.append(f"{self._mark}{_number(amount)} {unit}")
+                least = "≤ " if self.ratio.missing else ""  # of work that is at least what was counted
+                told.append(f"{self._mark}{least}{format_count(_short(amount), unit)}")
         return " · ".join(told)
 
     @property
@@ -151,14 +182,20 @@ class EnergyView:
             if self.remainder_j:
                 found.append(("in no phase", " · ".join(filter(None, (joules(self.remainder_j), how)))))
             found.append(("carbon, cost", f"{self._carbon()} · {self._cost()}"))
+        elif self.cost.total is not None:  # by the hour
+            found.append(("cost", self._cost()))
+        if self.transfer_j is not None:
+            found.append(("network", f"{joules(self.transfer_j)} modelled, in no sum"))
         if self.utilisation is not None and (self.utilisation.mfu is not None or self._accelerators):
             found.append(("MFU", str(self.utilisation)))
+        if self.verdict is not None:
+            found.append(("verdict", str(self.verdict)))
         if use := self._use():
             found.append(("used", use))
         if waits := self._waits():
             found.append(("waited", waits))
-        if told := self.settings.told():
-            found.append(("settings", ", ".join(f"{name} {value}" for name, value in told.items())))
+        if told := self._settings():
+            found.append(("settings", told))
         for trouble in troubles(self.metered)[:2]:
             found.append(("beware", trouble))
         share = self.metered.overhead_s / self.metered.seconds if self.metered.seconds else 0.0
@@ -169,6 +206,15 @@ class EnergyView:
             )
         )
         return found
+
+    def _settings(self) -> str:
+        """Each place once, with what it says."""
+        places: dict[str, list[str]] = {}
+        for name, told in self.settings.told().items():
+            value, _, place = told.removesuffix(")").rpartition(" (")
+            kind = "flags" if place.startswith("--") else "arguments" if place.endswith("=") else place
+            places.setdefault(kind, []).append(f"{name} {value}")
+        return "; ".join(f"{', '.join(values)} ({place})" for place, values in places.items())
 
     def _picture(self) -> str:
         """Of the device that drew most."""
@@ -182,16 +228,25 @@ class EnergyView:
     def _carbon(self) -> str:
         found = self.carbon
         if found.total_g is None:
-            unset = not found.intensities and not self.settings.grid_provider and not self.settings.country
+            place = self.settings.grid_provider or self.settings.country or self.settings.region
+            unset = not found.intensities and not place
             return "CO2e: location unknown" if unset else f"CO2e unknown: {found.because}"
-        pue = f"PUE {found.pue:g}" if found.pue else "PUE not applied"
-        first = found.intensities[0]
-        return f"{grams(found.total_g)} CO2e ({first if len(found.intensities) == 1 else first.provider}, {pue})"
+        about = [f"{found.intensity_g_per_kwh or 0.0:.4g} g/kWh, {found.intensities[0].about}"]
+        about.append(f"PUE {found.pue:g}" if found.pue else "PUE not applied")
+        if found.embodied_g is not None:
+            about.append(f"{grams(found.embodied_g)} of it embodied")
+        elif self.settings.embodied_kg is not None:
+            about.append("embodied share unknown: embodied.lifetime_h is not set")
+        if found.because:  # what was asked first, and had no answer
+            about.append(found.because)
+        mark = "modelled " if found.how == MODELLED else ""
+        return f"{mark}{grams(found.total_g)} CO2e ({'; '.join(about)})"
 
     def _cost(self) -> str:
         if self.cost.total is None:
             return "no price set"
-        return f"{self.cost.total:.4g} {self.cost.currency}".rstrip()
+        mark = "modelled " if self.cost.how == MODELLED else ""
+        return f"{mark}{money(self.cost.total, self.cost.currency)}"
 
     def _use(self) -> str:
         use = self.metered.usage
@@ -243,7 +298,9 @@ class EnergyView:
                 "total_g": self.carbon.total_g,
                 "operational_g": self.carbon.operational_g,
                 "embodied_g": self.carbon.embodied_g,
+                "how": self.carbon.how or None,
                 "pue": self.carbon.pue,
+                "intensity_g_per_kwh": self.carbon.intensity_g_per_kwh,
                 "intensities": [one.to_dict() for one in self.carbon.intensities],
                 "because": self.carbon.because or None,
             },
@@ -252,6 +309,8 @@ class EnergyView:
                 "mfu": found.mfu, "ideal_s": found.ideal_s, "device": found.device, "devices": found.devices,
                 "of": str(found),
             },
+            "verdict": None if self.verdict is None else asdict(self.verdict),
+            "transfer_j": self.transfer_j,
             "troubles": troubles(self.metered),
         }  # fmt: skip
 
@@ -262,6 +321,7 @@ def _ratio_json(one: Ratio) -> dict[str, Any]:
         "how": one.how or None,
         "j_per_tflop": one.j_per_tflop,
         "j_per_tbop": one.j_per_tbop,
+        "missing_calls": one.missing,
     }
 
 
@@ -297,8 +357,10 @@ def grams(amount: float) -> str:
     return format_count(_short(amount), "g")
 
 
-def _number(amount: float) -> str:
-    return format_count(_short(amount))
+def money(amount: float, currency: str | None) -> str:
+    """To the hundredth, or three digits of less than one: never 1.2e+04."""
+    number = f"{amount:,.2f}" if amount >= 1 or not amount else f"{Decimal(f'{amount:.3g}'):f}"
+    return f"{number} {currency or ''}".rstrip()
 
 
 def _short(amount: float) -> float:

@@ -231,7 +231,7 @@ def _configured() -> Settings:
     """As the folder says. A file that is wrong was told of when the run was measured, or is by other verbs."""
     try:
         return settings()
-    except SettingsError:
+    except (SettingsError, OSError):  # the latter where the folder itself is gone
         return Settings()
 
 

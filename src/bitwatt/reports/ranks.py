@@ -12,7 +12,7 @@ from bitwatt.ranks import energy
 from bitwatt.ranks.join import Joined, Part, Work
 from bitwatt.ranks.shares import LEARNING_SHAPES
 from bitwatt.ranks.stragglers import Waiting, waiting
-from bitwatt.readings import metered_json
+from bitwatt.readings import counted, metered_json
 from bitwatt.reports.energy import joules
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
@@ -77,7 +77,7 @@ def _energy(job: Joined, found: Waiting | None) -> list[str]:
     if not readers:
         return []
     metered = energy.joined(readers)
-    known = [part for part in metered.energy if part.energy_j is not None]
+    known = counted(metered.energy)
     spent = f"{_seconds(metered.usage.get('cpu_seconds'))} of CPU time"
     if not known:
         return ["", f"energy: unknown, no counter can be read here; {spent}"]

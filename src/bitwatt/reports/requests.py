@@ -6,10 +6,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.errors import BitwattError
+from bitwatt.impact.carbon import embodied_g
 from bitwatt.impact.energy import JOULES_PER_KWH
+from bitwatt.impact.money import ACCELERATORS
 from bitwatt.impact.requests import Month, PerThousand, Served, lifetime, monthly, passes_after, per_thousand
 from bitwatt.reports.blocks import Block
-from bitwatt.reports.energy import grams, joules
+from bitwatt.reports.energy import grams, joules, money
 from bitwatt.units import format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ def _each(view: View, each: PerThousand) -> str:
     if each.grams is not None:
         told.append(f"{grams(each.grams)} CO2e")
     if each.cost is not None:
-        told.append(f"{each.cost:.3g} {view.settings.currency or ''}".rstrip())
+        told.append(money(each.cost, view.settings.currency))
     return " · ".join(told)
 
 
@@ -97,12 +99,13 @@ def _month(view: View, seen: Served) -> Month | None:
     settings, energy = view.settings, view.energy
     if settings.requests_per_second is None:
         return None
-    devices = sum(part.device.kind == "gpu" for part in energy.metered.energy) if energy is not None else 0
+    devices = sum(part.device.kind in ACCELERATORS for part in energy.metered.energy) if energy is not None else 0
     return monthly(
         seen, settings.requests_per_second,
         intensity_g_per_kwh=energy.carbon.intensity_g_per_kwh if energy is not None else None,
         pue=settings.pue, price_per_kwh=settings.price_per_kwh,
         price_per_device_hour=settings.price_per_device_hour, devices=max(devices, 1),
+        embodied_g_per_hour=embodied_g(settings, 3600.0, max(devices, 1)),
     )  # fmt: skip
 
 
@@ -113,7 +116,7 @@ def _projected(view: View, month: Month) -> str:
     if month.grams is not None:
         told.append(f"{grams(month.grams)} CO2e")
     if month.cost is not None:
-        told.append(f"{month.cost:,.2f} {view.settings.currency or ''}".rstrip())
+        told.append(money(month.cost, view.settings.currency))
     return " · ".join(told) + f" ({month.rule})"
 
 

@@ -126,13 +126,14 @@ def _energy(view: View) -> list[Column]:
         about = "~" if found.how == APPORTIONED else "" if found.how == MEASURED else "modelled "
         return UNKNOWN if value is None else f"{about}{write(value)}"
 
-    def short(value: float) -> str:
-        return format_count(float(f"{value:.3g}"))
+    def ratio(found: Ratio, value: float | None) -> str:
+        least = "≤ " if found.missing else ""  # of work that is at least what was counted
+        return amount(found, value, lambda value: f"{least}{format_count(float(f'{value:.3g}'))}")
 
     return [
         Column("Energy", cell(lambda found: amount(found, found.energy_j, joules))),
-        Column("J/TFLOP", cell(lambda found: amount(found, found.j_per_tflop, short)), 1),
-        Column("J/TBOP", cell(lambda found: amount(found, found.j_per_tbop, short)), 2),
+        Column("J/TFLOP", cell(lambda found: ratio(found, found.j_per_tflop)), 1),
+        Column("J/TBOP", cell(lambda found: ratio(found, found.j_per_tbop)), 2),
     ]
 
 

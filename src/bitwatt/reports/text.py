@@ -16,8 +16,8 @@ WIDTH = 100
 _BAR = 12
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _PLAIN = str.maketrans(
-    {"─": "-", "·": "|", "—": "-", "…": "~", "×": "x", "µ": "u", "≥": ">", "█": "#"} | dict.fromkeys("▏▎▍", " ")
-    | dict.fromkeys("▌▋▊▉", "#") | dict(zip("▁▂▃▄▅▆▇", "._-~=+*", strict=True))
+    {"─": "-", "·": "|", "—": "-", "…": "~", "×": "x", "µ": "u", "≥": ">", "≤": "<", "█": "#"}
+    | dict.fromkeys("▏▎▍", " ") | dict.fromkeys("▌▋▊▉", "#") | dict(zip("▁▂▃▄▅▆▇", "._-~=+*", strict=True))
 )  # fmt: skip
 _BOLD, _DIM, _RED, _GREEN, _YELLOW = "1", "2", "31", "32", "33"
 

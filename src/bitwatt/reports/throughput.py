@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.observed import Observed
+from bitwatt.readings import MODELLED
 from bitwatt.reports.blocks import Block
 from bitwatt.reports.energy import joules
 from bitwatt.units import format_bytes, format_count, format_duration
@@ -47,12 +48,16 @@ def _rates(amounts: dict[str, int], seconds: float) -> str:
 
 def _each(view: View, observed: Observed) -> list[tuple[str, str]]:
     """Over the whole run: phases that processed nothing are paid for too."""
-    energy = view.energy.used.energy_j if view.energy is not None else None
+    used = view.energy.used if view.energy is not None else None
+    energy = used.energy_j if used is not None else None
+    mark = "modelled " if used is not None and used.how == MODELLED else ""
+    least = "≥ " if view.coverage.missing else ""
     told = []
     for name in observed.names:
         if n := observed.total(name):
-            cost = [joules(1000 * energy / n)] if energy is not None else []
-            cost += [format_count(_short(1000 * view.priced["flops"].total / n), "FLOP")] if view.entries else []
+            cost = [f"{mark}{joules(1000 * energy / n)}"] if energy is not None else []
+            if view.entries:
+                cost.append(f"{least}{format_count(_short(1000 * view.priced['flops'].total / n), 'FLOP')}")
             told += [(f"per 1,000 {name}", " · ".join(cost))] if cost else []
     return told
 

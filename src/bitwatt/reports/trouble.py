@@ -22,7 +22,8 @@ def troubles(metered: Metered) -> list[str]:
             )
             told.append(f"{device} was held back {format_percent(value)} of the time" + (f" ({why})" if why else ""))
         elif quantity in ("other_processes", "other_processes_peak") and value >= 1:
-            told.append(f"{value:.0f} other processes were on {device}: their energy is in its counter")
+            others = "1 other process was" if value < 1.5 else f"{value:.0f} other processes were"
+            told.append(f"{others} on {device}: their energy is in its counter")
     if (share := use.get("host.steal_seconds", 0.0) / seconds) > _STEAL:
         told.append(f"the hypervisor gave {format_percent(share)} of a core's time to others")
     for kind in ("cpu", "memory", "io"):

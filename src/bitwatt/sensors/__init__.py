@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 import warnings
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
@@ -37,6 +38,9 @@ class Sensor(Protocol):
 
     def close(self) -> None: ...
 
+
+#: Different remarks of one sensor that are kept.
+NOTES = 20
 
 Options = Mapping[str, Mapping[str, Any]]  # sensor -> keyword arguments
 
@@ -87,7 +91,8 @@ class Opened:
         self.name = sensor.name
         self.source = str(getattr(sensor, "source", sensor.name))
         self.notes: list[str] = []
-        self.devices = sensor.open()
+        self.devices = list(sensor.open())
+        self._ids = frozenset(device.id for device in self.devices)
         first = self.read()  # totals run from here
         self._expected = {(reading.device, reading.quantity): reading.how for reading in first}
         self.notes += dict.fromkeys(
@@ -136,16 +141,24 @@ class Opened:
     def _ask(self, question: Callable[[], list[Reading]]) -> list[Reading]:
         try:
             with self._lock:
-                readings = question()
+                readings = [self._sound(reading) for reading in question()]
         except Exception as error:
             note = self._failed("reading", error)
             known = getattr(self, "_expected", {})
             readings = [Reading(device, quantity, None, how, note) for (device, quantity), how in known.items()]
         return [reading for reading in readings if (reading.device, reading.quantity) not in self._silent]
 
+    def _sound(self, reading: Reading) -> Reading:
+        """What comes from elsewhere is looked at here, where it costs its own readings and no more."""
+        if reading.device not in self._ids:
+            raise ValueError(f"{reading.device!r} is none of the devices that it opened")
+        if reading.value is not None and not isinstance(reading.value, float | int):
+            return replace(reading, value=float(reading.value))
+        return reading
+
     def _failed(self, doing: str, error: Exception) -> str:
         note = f"{self.name}: {doing} failed: {type(error).__name__}: {error}"
-        if note not in self.notes:
+        if note not in self.notes and len(self.notes) < NOTES:  # a message may hold a number that changes
             self.notes.append(note)
         if not self._warned:
             self._warned = True

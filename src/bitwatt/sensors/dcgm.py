@@ -38,8 +38,16 @@ class Dcgm:
     source = "DCGM"
     order = 1  # nvml speaks first of energy
 
-    def __init__(self, dcgmi: Sequence[str] = ("dcgmi",), *, url: str | None = None, clock: Clock = SYSTEM) -> None:
+    def __init__(
+        self,
+        dcgmi: Sequence[str] = ("dcgmi",),
+        *,
+        url: str | None = None,
+        visible: str | None = None,
+        clock: Clock = SYSTEM,
+    ) -> None:
         self._dcgmi, self._url, self._clock = list(dcgmi), url, clock
+        self._visible = os.environ.get("CUDA_VISIBLE_DEVICES") if visible is None else visible
         self._stream: Stream | None = None
         self._uuids: dict[str, str] = {}  # dcgmi's number of a GPU -> UUID
         self._counters: dict[str, Counter] = {}
@@ -146,7 +154,13 @@ class Dcgm:
         found = {}
         for name, labels, number in SAMPLE.findall(page):
             told, value = dict(LABEL.findall(labels)), _number(number)
-            if name in FIELDS and "UUID" in told and not told.get("GPU_I_ID") and value is not None:
+            is_whole = "UUID" in told and not told.get("GPU_I_ID")
+            if (
+                name in FIELDS
+                and is_whole
+                and value is not None
+                and self._is_visible(told.get("gpu", ""), told["UUID"])
+            ):
                 found[told["UUID"], FIELDS[name][1]] = value
         return found
 
@@ -159,7 +173,14 @@ class Dcgm:
                 number = match[1]
             if match := re.search(r"Device UUID:\s*(\S+)", line):
                 uuids[number] = match[1]
-        return uuids
+        return {number: uuid for number, uuid in uuids.items() if self._is_visible(number, uuid)}
+
+    def _is_visible(self, number: str, uuid: str) -> bool:
+        """As CUDA_VISIBLE_DEVICES says. Which GPU a MIG instance is part of is not known here: then all are."""
+        if self._visible is None or "MIG-" in self._visible:
+            return True
+        names = [name.strip() for name in self._visible.split(",")]
+        return any(name == number or (name[:3] == "GPU" and uuid.startswith(name)) for name in names)
 
 
 def _number(text: str) -> float | None:

@@ -67,9 +67,15 @@ class Modelled:
         return [Device("cpu", "cpu", "the process tree's share of the processor")]
 
     def read(self) -> list[Reading]:
+        return self._read(thoroughly=True)
+
+    def look(self) -> list[Reading]:
+        return self._read(thoroughly=False)
+
+    def _read(self, *, thoroughly: bool) -> list[Reading]:
         if self._tree is None:
             return []
-        cpu_s, now = self._tree.use().cpu_s, self._clock.monotonic()
+        cpu_s, now = self._tree.use(thoroughly=thoroughly).cpu_s, self._clock.monotonic()
         elapsed = now - self._then
         # CPU time comes in ticks: what is more than fits into a short step belongs to the next.
         used = min(cpu_s - self._cpu_s, max(elapsed, 0.0) * self._cores)

@@ -23,6 +23,8 @@ RESOLUTION_S = 0.1
 #: What changes slowly, or is dear to ask for, is asked for so often; bytes on links so that they take no more than this
 #: share of a core.
 SLOW_S, SHARE = 10.0, 1 / 5000
+#: A GPU or driver that is lost is looked for so often.
+RETRY_S = 5.0
 THROTTLES = {
     0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost", 0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown", 0x80: "power brake", 0x200: "board limit", 0x400: "reliability",
@@ -212,7 +214,7 @@ class Nvml:
             return None, f"{gpu.device.name} does not tell its {quantity}: {error}"
 
     def _retry(self) -> None:
-        if self._clock.monotonic() - self._tried >= SLOW_S:
+        if self._clock.monotonic() - self._tried >= RETRY_S:
             self._connect()
 
     def _watts(self, gpu: Gpu) -> tuple[float | None, str]:

@@ -43,9 +43,15 @@ class Process:
         return [Device("process", "process", f"process {self._pid} and its children"), Device("host", "host")]
 
     def read(self) -> list[Reading]:
+        return self._read(thoroughly=True)
+
+    def look(self) -> list[Reading]:
+        return self._read(thoroughly=False)
+
+    def _read(self, *, thoroughly: bool) -> list[Reading]:
         if self._tree is None:
             return []
-        use = self._tree.use()
+        use = self._tree.use(thoroughly=thoroughly)
         values: dict[str, float] = {"cpu_seconds": use.cpu_s, "memory_bytes": use.memory_bytes}
         values["processes"] = use.processes
         values.update(zip(IO, use.io, strict=False))

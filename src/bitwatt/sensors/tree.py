@@ -16,6 +16,8 @@ PROC = Path("/proc")
 #: Finding new children means looking at every thread: so often, or more seldom where it takes more than this share of a
 #: core. Time of children that come and go in between is not lost: their parent inherits it.
 RESCAN_S, SHARE = 5.0, 1 / 5000
+#: Where a run begins or ends, this share: there may be many runs a second.
+SHARE_AT_ENDS = 1 / 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +163,10 @@ class Tree:
     def pids(self) -> frozenset[int]:
         return frozenset(self._pids)
 
-    def use(self) -> Use:
+    def use(self, *, thoroughly: bool = False) -> Use:
+        """`thoroughly` where a run begins or ends: children that were born since the last scan are looked for then."""
         with self._lock:
-            if self._clock.monotonic() >= self._due:
+            if self._clock.monotonic() >= (self._soonest if thoroughly else self._due):
                 self._rescan()
             now = self._look()
             self._add(now)
@@ -176,7 +179,8 @@ class Tree:
     def _rescan(self) -> None:
         spent = time.thread_time()
         self._pids = family(*self._pids, found=self._system)
-        self._due = self._clock.monotonic() + max(RESCAN_S, (time.thread_time() - spent) / SHARE)
+        spent, now = time.thread_time() - spent, self._clock.monotonic()
+        self._due, self._soonest = now + max(RESCAN_S, spent / SHARE), now + spent / SHARE_AT_ENDS
 
     def _look(self) -> dict[int, Sample]:
         samples = {pid: self._system.sample(pid, self._with_io) for pid in self._pids}

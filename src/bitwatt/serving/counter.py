@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
 
+from bitwatt.sensors.counters import Lock
 from bitwatt.served import Requests, bucket
 
 
 class RequestCounter:
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._under_way = 0
         self._since = 0.0  # when the first of those under way began
         self._count = self._failed = 0

@@ -6,13 +6,13 @@ import atexit
 import functools
 import inspect
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
 from bitwatt.records import Run
+from bitwatt.sensors.counters import Lock
 from bitwatt.serving import asgi, wsgi
 from bitwatt.serving.counter import RequestCounter
 from bitwatt.session import Session, measure
@@ -54,7 +54,7 @@ class RequestMeter:
 
     def __init__(self, name: str = "serving", **options: Any) -> None:
         self.name, self._options = name, options
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._process = 0
         self._measure: Any = None
         self._session: Session | None = None
