@@ -36,7 +36,8 @@ def failures(suite: str, folder: Path, name: str, **settings: str) -> tuple[set[
     outcomes = folder / name
     outcomes.touch()
     (folder / "pytest.ini").write_text("[pytest]\n")
-    environment = os.environ | settings | {"SUITE_OUTCOMES": str(outcomes), "PYTHONPATH": str(Path(__file__).parent)}
+    here = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}  # it is no worker
+    environment = here | settings | {"SUITE_OUTCOMES": str(outcomes), "PYTHONPATH": str(Path(__file__).parent)}
     command = [sys.executable, "-m", "pytest", "-c", "pytest.ini", "-q", "-p", "no:cacheprovider", "-p", "suite_plugin"]
     command += ["--rootdir", str(Path(sklearn.__file__).parents[1])]  # names of tests then begin with their file
     modules = [f"sklearn.{module}" for module in SUITES[suite].split()]
