@@ -27,6 +27,15 @@ def _bound(estimator: Any, coefficients: Any, weights: Any) -> Any:
     return bound
 
 
+def _by_class(which: Any, ends: Any) -> Any:
+    """For each row of coefficients and each class: how many of its support vectors."""
+    import numpy as np
+
+    sums = np.zeros((which.shape[0], which.shape[1] + 1), dtype=int)
+    np.cumsum(which, axis=1, out=sums[:, 1:])
+    return np.diff(sums[:, ends], axis=1).tolist()
+
+
 def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """Rows, features, stored elements (-1: dense), and for each problem: rows, iterations, support vectors, those at
     their bound."""
@@ -44,16 +53,13 @@ def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
         return (int(X.shape[0]), int(X.shape[1]), stored, problems)
     rows = np.bincount(np.asarray(y).astype(int), minlength=classes)
     ends = np.concatenate([[0], np.cumsum(estimator._n_support)])
-    problems, pair = [], 0
-    for i in range(classes):
-        for j in range(i + 1, classes):
-            parts = coefficients[j - 1, ends[i] : ends[i + 1]], coefficients[i, ends[j] : ends[j + 1]]
-            limits = bound[ends[i] : ends[i + 1]], bound[ends[j] : ends[j + 1]]
-            used = sum(int((part > 0).sum()) for part in parts)
-            at_bound = sum(int((part >= limit).sum()) for part, limit in zip(parts, limits, strict=True))
-            steps = iterations[pair] if pair < len(iterations) else 0
-            problems.append((int(rows[i] + rows[j]), steps, used, at_bound))
-            pair += 1
+    used, at_bound = _by_class(coefficients > 0, ends), _by_class(coefficients >= bound, ends)
+    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
+    iterations += [0] * (len(pairs) - len(iterations))
+    problems = [
+        (int(rows[i] + rows[j]), steps, used[j - 1][i] + used[i][j], at_bound[j - 1][i] + at_bound[i][j])
+        for (i, j), steps in zip(pairs, iterations, strict=False)
+    ]
     return (int(X.shape[0]), int(X.shape[1]), stored, tuple(problems))
 
 
