@@ -569,3 +569,20 @@ def three_units_in_turn() -> None:
     for _ in range(60):
         for model, optimizer in zip(models, optimizers, strict=True):
             train(model, optimizer)
+
+
+@program
+def two_models_and_their_backwards_in_either_order() -> None:
+    """As stages of a pipeline have them: which graph a backward goes through is not told by the loss's shape."""
+    one, other = nn.Sequential(nn.Linear(12, 12), nn.ReLU()), nn.Sequential(nn.Linear(12, 40), nn.Linear(40, 12))
+    optimizer = torch.optim.SGD([*one.parameters(), *other.parameters()], lr=0.01)
+    x = torch.ones(8, 12)
+    for i in range(60):
+        optimizer.zero_grad()
+        losses = [(one(x).sum(), other(x).sum()) for _ in range(2)]
+        for n, pair in enumerate(losses):
+            for loss in pair if (i + n) % 3 else pair[::-1]:
+                loss.backward()
+        if not i % 5:
+            one(x).sum().backward()
+        optimizer.step()

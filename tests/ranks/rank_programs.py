@@ -321,9 +321,7 @@ if __name__ == "__main__":
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
     for name in sys.argv[2:]:
-        # Of stages that are alike, replay may take the backward of one for that of another.
-        exactness = "always" if name == "pipeline_interleaved" else "auto"
-        with bitwatt.measure(name, store=sys.argv[1], exactness=exactness):
+        with bitwatt.measure(name, store=sys.argv[1]):
             globals()[name](rank, world)
         dist.barrier()
     dist.destroy_process_group()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bitwatt import state
 from bitwatt.config import Settings
 from bitwatt.grid.record import Intensity, UnavailableError
 
@@ -42,5 +43,4 @@ def keep(settings: Settings, begin: datetime, end: datetime, found: list[Intensi
 def _file(settings: Settings, begin: datetime, end: datetime) -> Path:
     question = (settings.grid_provider, settings.grid_zone, settings.grid_signal, settings.grid_kind, settings.grid_url)
     told = json.dumps([*question, begin.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()])
-    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(home, "bitwatt", "grid", f"{hashlib.sha256(told.encode()).hexdigest()[:24]}.json")
+    return state.folder() / "grid" / f"{hashlib.sha256(told.encode()).hexdigest()[:24]}.json"

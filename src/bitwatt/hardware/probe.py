@@ -7,12 +7,12 @@ can be reached, and a median is not fooled by one lucky call.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
 import json
 import os
 import platform
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -21,6 +21,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+from bitwatt import state
 
 #: The longest a rate may take to measure, and how often a size is timed.
 SECONDS, REPEATS = 4.0, 7
@@ -64,7 +66,7 @@ def probe(*, seconds: float = SECONDS, cpu_name: str = "") -> list[Probe]:
     return [_Torch(torch, place).probe(cpu_name, when, seconds) for place in places]
 
 
-class _Library:
+class _Library(ABC):
     """Makes the calls that are timed."""
 
     name = ""
@@ -74,14 +76,14 @@ class _Library:
     def device(self, cpu_name: str) -> str:
         return cpu_name or platform.processor() or platform.machine()
 
-    def formats(self) -> Mapping[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def formats(self) -> Mapping[str, Any]: ...
 
-    def product(self, format: str, dtype: Any, n: int) -> contextlib.AbstractContextManager[Timed]:
-        raise NotImplementedError
+    @abstractmethod
+    def product(self, format: str, dtype: Any, n: int) -> contextlib.AbstractContextManager[Timed]: ...
 
-    def copy(self, size: int) -> Timed:
-        raise NotImplementedError
+    @abstractmethod
+    def copy(self, size: int) -> Timed: ...
 
     def probe(self, cpu_name: str, when: str, seconds: float) -> Probe:
         rates: dict[str, Rate] = {}
@@ -217,17 +219,7 @@ def _nothing() -> None:
 
 def state_file() -> Path:
     """One for each machine: home folders are shared in clusters."""
-    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(home, "bitwatt", f"probe-{_machine()}.json")
-
-
-def _machine() -> str:
-    """The same after the next start."""
-    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
-        with contextlib.suppress(OSError):
-            if identity := Path(path).read_bytes().strip():
-                return hashlib.sha256(identity).hexdigest()[:12]
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:12]
+    return state.folder() / f"probe-{state.machine()}.json"
 
 
 def save(probes: list[Probe]) -> Path:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import platform
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,6 +11,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bitwatt import state
 
 if TYPE_CHECKING:
     from bitwatt.metering.meter import Meter
@@ -22,8 +22,7 @@ FORMAT = "bitwatt.idle"
 
 def place() -> Path:
     """The file of this machine."""
-    home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return Path(home) / "bitwatt" / f"idle-{_machine()}.json"
+    return state.folder() / f"idle-{state.machine()}.json"
 
 
 def baseline() -> dict[str, float]:
@@ -79,12 +78,3 @@ def _read(path: Path, _: int) -> tuple[tuple[str, float], ...]:
         if document["format"] == FORMAT:
             return tuple((str(device), float(watts)) for device, watts in document["watts"].items() if watts > 0)
     return ()
-
-
-def _machine() -> str:
-    """The same after the next start."""
-    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
-        with suppress(OSError):
-            if identity := Path(path).read_bytes().strip():
-                return hashlib.sha256(identity).hexdigest()[:12]
-    return hashlib.sha256(platform.node().encode()).hexdigest()[:12]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bitwatt.readings import MODELLED, Device, Reading
 from bitwatt.sensors.counters import SYSTEM, Clock
-from bitwatt.sensors.tree import System, Tree, system
+from bitwatt.sensors.tree import System, Tree, TreeSensor, Use, system
 
 ABSENT = (
     "no watts are given, and none are guessed: set the processor's TDP (and its cores, where more than are here), or a "
@@ -15,7 +15,7 @@ ABSENT = (
 )
 
 
-class Modelled:
+class Modelled(TreeSensor):
     """W(u): the curve at the share u of all cores that the tree keeps busy, straight between its points.
 
     A TDP is the curve from nothing to itself. A curve that starts at idle watts charges all of them to this tree: it is
@@ -40,7 +40,6 @@ class Modelled:
         if not self._curve and tdp_w:
             self._curve = [(0.0, 0.0), (1.0, float(tdp_w))]
         self._tdp_w, self._pid, self._given, self._clock = tdp_w, pid, system, clock
-        self._tree: Tree | None = None
 
     @property
     def source(self) -> str:
@@ -66,16 +65,8 @@ class Modelled:
         self._joules, self._cpu_s, self._then = 0.0, 0.0, self._clock.monotonic()
         return [Device("cpu", "cpu", "the process tree's share of the processor")]
 
-    def read(self) -> list[Reading]:
-        return self._read(thoroughly=True)
-
-    def look(self) -> list[Reading]:
-        return self._read(thoroughly=False)
-
-    def _read(self, *, thoroughly: bool) -> list[Reading]:
-        if self._tree is None:
-            return []
-        cpu_s, now = self._tree.use(thoroughly=thoroughly).cpu_s, self._clock.monotonic()
+    def _read(self, use: Use) -> list[Reading]:
+        cpu_s, now = use.cpu_s, self._clock.monotonic()
         elapsed = now - self._then
         # CPU time comes in ticks: what is more than fits into a short step belongs to the next.
         used = min(cpu_s - self._cpu_s, max(elapsed, 0.0) * self._cores)
@@ -86,9 +77,6 @@ class Modelled:
         if elapsed > 0:
             self._joules += elapsed * self._watts(used / (elapsed * self._cores))
         return [Reading("cpu", "energy_j", self._joules, MODELLED)]
-
-    def close(self) -> None:
-        self._tree = None
 
     def _watts(self, share: float) -> float:
         share = min(max(share, self._curve[0][0]), self._curve[-1][0])

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from bitwatt.readings import Device, Reading
 from bitwatt.sensors.counters import SYSTEM, Clock, Tally
-from bitwatt.sensors.tree import PROC, System, Tree, system
+from bitwatt.sensors.tree import PROC, System, Tree, TreeSensor, Use, system
 
 IO = ("io_read_bytes", "io_written_bytes", "disk_read_bytes", "disk_written_bytes")
 PRESSURE = {"cpu": "cpu_stall_seconds", "memory": "memory_stall_seconds", "io": "io_stall_seconds"}
 NETWORK = ("network_received_bytes", "network_sent_bytes")
 
 
-class Process:
+class Process(TreeSensor):
     name = "process"
     source = "the kernel's accounts of processes"
 
@@ -23,7 +23,6 @@ class Process:
         self, pid: int | None = None, *, proc: Path = PROC, system: System | None = None, clock: Clock = SYSTEM
     ) -> None:
         self._pid, self._proc, self._given, self._clock = pid, proc, system, clock
-        self._tree: Tree | None = None
         self._tallies: dict[str, Tally] = {}
 
     def why_absent(self) -> str | None:
@@ -42,16 +41,7 @@ class Process:
         self._host()  # totals run from here
         return [Device("process", "process", f"process {self._pid} and its children"), Device("host", "host")]
 
-    def read(self) -> list[Reading]:
-        return self._read(thoroughly=True)
-
-    def look(self) -> list[Reading]:
-        return self._read(thoroughly=False)
-
-    def _read(self, *, thoroughly: bool) -> list[Reading]:
-        if self._tree is None:
-            return []
-        use = self._tree.use(thoroughly=thoroughly)
+    def _read(self, use: Use) -> list[Reading]:
         values: dict[str, float] = {"cpu_seconds": use.cpu_s, "memory_bytes": use.memory_bytes}
         values["processes"] = use.processes
         values.update(zip(IO, use.io, strict=False))
@@ -72,9 +62,6 @@ class Process:
                 Reading("process", "peak_memory_bytes", peak, note="of the first process, without children")
             )
         return readings
-
-    def close(self) -> None:
-        self._tree = None
 
     def _host(self) -> dict[str, float]:
         values: dict[str, float] = {}
@@ -142,12 +129,13 @@ def _network_elsewhere() -> tuple[int, int] | None:
 
 
 def _unique(proc: Path, pid: int) -> int | None:
-    try:
-        lines = (proc / str(pid) / "smaps_rollup").read_text().splitlines()
+    if proc.exists():
+        try:
+            lines = (proc / str(pid) / "smaps_rollup").read_text().splitlines()
+        except OSError:  # it has ended, or is another user's
+            return None
         return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
-    except OSError:
-        pass
-    if proc.exists() or find_spec("psutil") is None:
+    if find_spec("psutil") is None:
         return None
     import psutil
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
+from bitwatt.readings import Reading
 from bitwatt.sensors.counters import SYSTEM, Clock, Lock
 
 PROC = Path("/proc")
@@ -147,6 +149,24 @@ class Use:
     io: tuple[int, ...]
     memory_bytes: int
     processes: int
+
+
+class TreeSensor(ABC):
+    """A sensor that reads a process tree: children born just now are looked for where a run begins or ends."""
+
+    _tree: Tree | None = None
+
+    def read(self) -> list[Reading]:
+        return [] if self._tree is None else self._read(self._tree.use(thoroughly=True))
+
+    def look(self) -> list[Reading]:
+        return [] if self._tree is None else self._read(self._tree.use(thoroughly=False))
+
+    def close(self) -> None:
+        self._tree = None
+
+    @abstractmethod
+    def _read(self, use: Use) -> list[Reading]: ...
 
 
 class Tree:
