@@ -1,4 +1,4 @@
-"""What bitwatt keeps of a machine between runs (baselines, probes, answers of the grid): where, and under which name."""
+"""What bitwatt keeps of a machine between runs (baselines, probes, answers of the grid): where, under which name."""
 
 from __future__ import annotations
 
