@@ -21,6 +21,7 @@ from bitwatt.backends.torch.mode import mode_here
 from bitwatt.backends.torch.replay.checks import compiled_frames
 from bitwatt.backends.torch.replay.functions import FUNCTION, Functions
 from bitwatt.backends.torch.replay.marks import arguments
+from bitwatt.backends.torch.replay.pace import ADDED
 from bitwatt.backends.torch.state import AFTER, BEFORE_GRAPH, FORWARD, LOSS, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import nodes_behind
 from bitwatt.context import current
@@ -210,7 +211,7 @@ class Regions:
         """Compiled code is called. If nothing is under way, the call is an event."""
         state = self.watch.states.here
         learner = state.learner
-        if learner is None or learner.mute or learner.replaying or graph_task() >= 0 or not self.watch.on:
+        if learner is None or state.pace.mute or learner.replaying or graph_task() >= 0 or not self.watch.on:
             return
         inside = frame.f_locals
         if not self.functions.knows(inside.get("fn")) and not _is_event(inside):
@@ -218,7 +219,7 @@ class Regions:
         if inside["self"].export or torch.compiler.is_compiling():
             return
         if learner.swift is not None:
-            if learner.next[0] == FUNCTION and self._is_expected(state, learner, frame, inside):
+            if self._is_expected(state, learner, frame, inside):
                 return
             learner.surprised()
         learner = self.watch.events.ready(state)
@@ -227,13 +228,16 @@ class Regions:
 
     def _is_expected(self, state: ThreadState, learner: Learner, frame: Any, inside: Any) -> bool:
         """The swiftest way of a compiled function."""
+        pace, row = state.pace, learner.swift
+        if row is None or pace.next is None or pace.done >= pace.laps or row.kinds[pace.at] != FUNCTION:
+            return False
         try:
             function = self.functions.of(inside["fn"])
-            if not learner.next[1](function, inside["args"], inside["kwargs"]):
+            if not pace.next(FUNCTION, function, inside["args"], inside["kwargs"]):
                 return False
         except Exception:  # what cannot be marked: the long way knows how to go on
             return False
-        learner.mute = True
+        pace.mute = ADDED
         self._opens(region := Region(frame, state, learner, swift=True))
         if function.optimizers:
             region.undo = self.watch.optimizer_hooks.out()
@@ -266,7 +270,7 @@ class Regions:
         learner = state.learner
         if learner is not None:
             learner.compiled = True
-            if learner.mute or learner.replaying:
+            if state.pace.mute or learner.replaying:
                 return False
         counted = mode_here(self.watch) is not None or (graph_task() < 0 and _is_unknown(state))
         if not counted or getattr(frame.f_locals.get("self"), "export", False):
@@ -281,7 +285,7 @@ class Regions:
         if region.swift:
             if sys.exc_info()[1] is not region.handling:
                 learner.abort()
-            learner.mute = False
+            state.pace.mute = 0
             return
         function, learner.function = learner.function, None
         step = learner.step

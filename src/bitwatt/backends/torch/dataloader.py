@@ -16,6 +16,7 @@ from torch.utils.data import _utils, dataloader
 from bitwatt.backends.torch import compact
 from bitwatt.backends.torch.replay.events import marks_of_fetch
 from bitwatt.backends.torch.replay.memory import FETCH
+from bitwatt.backends.torch.replay.pace import ADDED
 from bitwatt.backends.torch.state import Frame, ThreadState, graph_task
 from bitwatt.context import Token, current, opened
 from bitwatt.records import Op
@@ -74,7 +75,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         if getattr(self, "_workers", None) and context is not None and _started_in(self) is not context.token:
             watch.notes[_UNSEEN] = None
         state = watch.states.here
-        if state.learner is not None and state.learner.swift is not None:  # pushed where something else comes
+        if state.pace.next is not None:  # pushed where something else comes
             return original_next(self)
         frame = state.push("preprocess", "DataLoader")
         try:
@@ -96,11 +97,10 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
     def watched_fetch(self: Any, index: Any) -> Any:
         state = watch.states.here
         learner = state.learner if watch.on and graph_task() < 0 else None
-        if learner is None or learner.replaying or learner.mute:
+        if learner is None or learner.replaying or state.pace.mute:
             return original_fetch(self, index)
-        if learner.swift is not None:
-            kind, expected = learner.next
-            if kind == FETCH and expected(*marks_of_fetch(self.dataset, index)):
+        if state.pace.next is not None:
+            if state.pace.next(FETCH, *marks_of_fetch(self.dataset, index)):
                 return run(learner, self, index)
             learner.surprised()
         frame = state.push("preprocess", "DataLoader") if state.top.phase != "preprocess" else None
@@ -111,13 +111,13 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
                 state.pop(frame)
 
     def run(learner: Any, fetcher: Any, index: Any) -> Any:
-        learner.mute = True
+        learner.pace.mute = ADDED
         try:
             batch = original_fetch(fetcher, index)
         except BaseException:
             learner.abort()
             raise
-        learner.mute = False
+        learner.pace.mute = 0
         return batch
 
     def fetch_event(state: ThreadState, fetcher: Any, index: Any) -> Any:

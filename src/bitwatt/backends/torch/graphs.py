@@ -105,7 +105,7 @@ class Graphs:
     def begin(self, graph: Any) -> None:
         _captured.pop(graph, None)
         state = self.watch.states.here
-        if state.learner is not None and (state.learner.replaying or state.learner.mute):
+        if state.learner is not None and (state.learner.replaying or state.pace.mute):
             return  # a part of something known, which captures for itself: compiled code does
         woken = state.resting is not None
         if woken:
@@ -138,10 +138,9 @@ class Graphs:
             captured = _captured[graph] = Captured(self.watch.scopes, None)
         state = self.watch.states.here
         learner = state.learner
-        free = graph_task() < 0 and (learner is None or not (learner.replaying or learner.mute))
-        if free and learner is not None and learner.swift is not None:
-            kind, expected = learner.next
-            if kind == GRAPH and expected((GRAPH, captured.number)):
+        free = graph_task() < 0 and (learner is None or not (learner.replaying or state.pace.mute))
+        if free and learner is not None and state.pace.next is not None:
+            if state.pace.next(GRAPH, (GRAPH, captured.number), ()):
                 try:
                     run(graph)
                 except BaseException:

@@ -40,10 +40,19 @@ class OptimizerHooks:
         self._undo: list[Callable[[], None]] = []
 
     def install(self) -> Callable[[], None]:
-        self._undo += [
-            register_optimizer_step_pre_hook(self.enter).remove,
-            register_optimizer_step_post_hook(self.leave).remove,
-        ]
+        states, enter, leave = self._states, self.enter, self.leave
+
+        def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+            pace = states.pace
+            expected = pace.next
+            if expected is None or not (pace.mute or expected(STEP, optimizer, args, kwargs)):
+                enter(optimizer, args, kwargs)
+
+        def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+            if states.pace.next is None:  # else it went the swift way
+                leave(optimizer)
+
+        self._undo += [register_optimizer_step_pre_hook(before).remove, register_optimizer_step_post_hook(after).remove]
         return self.remove
 
     def remove(self) -> None:
@@ -63,14 +72,8 @@ class OptimizerHooks:
         if not self.watch.on:
             return
         state = self._states.here
-        learner = state.learner
-        if learner is not None and learner.swift is not None:
-            if learner.mute:
-                return
-            kind, expected = learner.next
-            if kind == STEP and not (kwargs or len(args) > 1) and expected(optimizer):
-                return
-            learner.surprised()
+        if state.learner is not None:
+            state.learner.surprised()
         inside = graph_task() >= 0
         if inside and self.watch.replays_backward():
             return
@@ -87,13 +90,13 @@ class OptimizerHooks:
             state.settle()
         if state.learner is not None and state.learner.function is not None:
             state.learner.steps_inside(optimizer)
-        state.push("optimizer", type(optimizer).__name__, Step(optimizer, sys._getframe(1)))
+        state.push("optimizer", type(optimizer).__name__, Step(optimizer, sys._getframe(2)))
 
-    def leave(self, optimizer: Any, *_: Any) -> None:
+    def leave(self, optimizer: Any) -> None:
         state = self._states.here
         learner = state.learner
         if learner is not None and learner.step is None and state.resting is not None:
-            return  # it went the swift way
+            return  # and what was called in it did not
         if learner is not None and learner.replaying:
             if learner.kind == STEP:
                 if learner.lane is None:
@@ -144,26 +147,27 @@ def _options(args: Any, kwargs: Any) -> tuple[Any, ...]:
 
 
 def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[..., Any]:
+    states = watch.states
+
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
-        if not watch.on:
+        pace = states.pace
+        expected = pace.next
+        if pace.mute or not watch.on:  # inside an event that is known
             return engine(*args, **kwargs)
-        state = watch.states.here
+        if expected is not None and expected(BACKWARD, args, kwargs, None):
+            try:
+                out = engine(*args, **kwargs)
+            except BaseException:
+                states.here.abort()
+                raise
+            pace.mute = 0
+            return out
+        state = states.here
         learner = state.learner
         if learner is not None:
-            if learner.replaying or learner.mute:  # inside a call that is known
+            if learner.replaying:
                 return engine(*args, **kwargs)
-            if learner.swift is not None:
-                kind, expected = learner.next
-                if kind == BACKWARD and expected(args, kwargs):
-                    learner.mute = True
-                    try:
-                        out = engine(*args, **kwargs)
-                    except BaseException:
-                        learner.abort()
-                        raise
-                    learner.mute = False
-                    return out
-                learner.surprised()
+            learner.surprised()
         learner = watch.events.ready(state) if graph_task() < 0 else None
         if learner is not None:
             return run_event(state, learner, args, kwargs)

@@ -15,6 +15,7 @@ from torch import nn
 
 from bitwatt.backends.torch import code
 from bitwatt.backends.torch.replay.memory import CALL, STEP
+from bitwatt.backends.torch.replay.pace import QUIET
 from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import any_needs_grad, follow, tensors_in
@@ -52,30 +53,31 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
     inlined = getattr(call, "__code__", None) is not None and call.__code__.co_names == _CALL_NAMES
 
     def watched_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
-        state = states.here
-        learner = state.learner
-        if learner is not None and learner.mute:  # inside an event that is known
-            learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+        pace = states.pace
+        if pace.mute:  # inside an event that is known
+            if pace.mute is QUIET:
+                return self._call_impl(*args, **kwargs)
+            pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
             if inlined and self._compiled_call_impl is None:
                 return self._call_impl(*args, **kwargs)
             return call(self, *args, **kwargs)
-        if learner is not None and learner.swift is not None:
-            kind, expected = learner.next
-            if kind == CALL and expected(self, args, kwargs):
-                learner.mute = True
-                try:
-                    out = call(self, *args, **kwargs)
-                except BaseException:
-                    learner.abort()
-                    raise
-                learner.mute = False
-                return out
+        expected = pace.next
+        if expected is not None and expected(CALL, self, args, kwargs):
+            try:
+                out = call(self, *args, **kwargs)
+            except BaseException:
+                states.here.abort()
+                raise
+            pace.mute = 0
+            return out
         if _is_compiling() or not watch.on:
             return call(self, *args, **kwargs)
+        state = states.here
+        learner = state.learner
         if learner is not None:
             learner.surprised()
             if learner.step is not None and (learner.kind != STEP or not events.is_stale(learner)):  # inside an event
-                learner.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+                pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
                 if learner.replaying:
                     return call(self, *args, **kwargs)
             elif graph_task() < 0 and (learner := events.ready(state)) is not None:

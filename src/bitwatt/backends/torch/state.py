@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bitwatt.backends.torch.device_memory import BUILT, DeviceMemory
+from bitwatt.backends.torch.replay.pace import Pace
 from bitwatt.backends.torch.tensors import own
 from bitwatt.backends.torch.timeline import Timeline, timeline_here
 from bitwatt.backends.torch.trail import Trail
@@ -107,6 +108,7 @@ class ThreadState:
     """Frames, counts, pending phases, the forward trail and the clock of one thread."""
 
     def __init__(self) -> None:
+        self.pace = Pace()
         self.thread = threading.get_ident()
         self.counts: dict[Place, Counts] = {}
         self.pending: dict[Place, Counts] = {}
@@ -138,6 +140,11 @@ class ThreadState:
         self.ranges: Ranges | None = None  # where phases are to be marked for NVIDIA's tools
         self.timeline: Timeline | None = None  # of the GPU, once the program uses one
         self._tick = time.perf_counter()
+
+    def abort(self) -> None:
+        """What runs the swift way has raised."""
+        if self.learner is not None:
+            self.learner.abort()
 
     def counts_at(self, place: Place) -> Counts:
         store = self.pending if place[2][0] == "?" else self.counts
@@ -334,4 +341,5 @@ class States(threading.local):
 
     def __init__(self, everyone: list[ThreadState]) -> None:
         self.here = ThreadState()
+        self.pace = self.here.pace
         everyone.append(self.here)

@@ -119,7 +119,7 @@ class Events:
             made = (len(optimizer.state), *[_options(group) for group in optimizer.param_groups])
         except Exception as error:
             return self._unmarked(learner, error)
-        learner.frame = frame_mark(sys._getframe(2))
+        learner.frame = frame_mark(sys._getframe(3))
         known = learner.begin((STEP, id(optimizer), made, missing))
         if learner.step is not None and not type(optimizer).__module__.startswith("torch.optim"):
             learner.step.event.enough = FOREIGN

@@ -88,10 +88,10 @@ class Laps(Rows):
 
     def surprised(self) -> None:
         """An event begins that the swift way did not expect, or something before it did not happen as expected."""
-        row, at = self.swift, self.at
+        row, pace = self.swift, self.pace
         if row is None:
             return
-        agrees = self.inside - self.entered == row.inside[at] or row.excuses
+        agrees = pace.inside - pace.entered == row.inside[pace.at] or row.excuses
         self._slow_down()
         lane = self.lane
         if not agrees and lane is not None:

@@ -19,6 +19,7 @@ from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.laps import Laps
 from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP, flush
+from bitwatt.backends.torch.replay.pace import ADDED
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.marks import Structures
@@ -66,8 +67,8 @@ class Learner(Laps):
                 if self._time:
                     lane.seconds[2 * self.at] += now - self._time
                 self.kind, self.step, self.replaying = who[0], step, True
-                self.mute = who[0] != STEP
-                self.inside = 0
+                self.pace.mute = ADDED if who[0] != STEP else 0
+                self.pace.inside = 0
                 self.seq, self._time = seq, now
                 return True
             self._leave_lane()
@@ -80,7 +81,7 @@ class Learner(Laps):
         else:
             self._gap_unseen(step)
         self.replaying = replaying = step.safe and not self.looking
-        self.mute = replaying and who[0] != STEP
+        self.pace.mute = ADDED if replaying and who[0] != STEP else 0
         if replaying:
             if state.mode is not None:
                 self._switch(state, False)
@@ -88,7 +89,7 @@ class Learner(Laps):
             self.looking = True  # to the end of the unit: its backward goes through what is counted now
             self._switch(state, True)
             self._log()
-        self.inside = 0
+        self.pace.inside = 0
         self._mark()
         return replaying
 
@@ -133,12 +134,12 @@ class Learner(Laps):
         if lane is not None:
             event, seq = step.event, _sequence()
             if (
-                event.confirms(seq - self.seq, self.inside)
+                event.confirms(seq - self.seq, self.pace.inside)
                 if event.compiled
-                else seq - self.seq == event.nodes and (event.inside == self.inside or event.inside is None)
+                else seq - self.seq == event.nodes and (event.inside == self.pace.inside or event.inside is None)
             ):
                 self.step, self.kind, self.frame = None, "", None
-                self.replaying = self.mute = False
+                self.replaying, self.pace.mute = False, 0
                 now = _now()
                 lane.seconds[2 * self.at + 1] += now - self._time
                 if self.marking is not None:
@@ -150,7 +151,7 @@ class Learner(Laps):
                 return
             self._leave_lane()
         self.step = self.frame = None
-        self.mute = False
+        self.pace.mute = 0
         if self.replaying:
             self.replaying = False
             self._replayed(step)
@@ -192,7 +193,7 @@ class Learner(Laps):
     def _replayed(self, step: Step) -> None:
         event = step.event
         agrees = _sequence() - self.seq == event.nodes
-        if event.confirms(_sequence() - self.seq, self.inside):
+        if event.confirms(_sequence() - self.seq, self.pace.inside):
             self.tally.events += 1
             self.tally.unchecked += step.unchecked
         else:
@@ -206,12 +207,12 @@ class Learner(Laps):
         self._counted_here = True
         log = self._taken()
         self._learn(step.event, log)
-        step.event.inside = self.inside
+        step.event.inside = self.pace.inside
         if step.opaque and step.event.enough < READS and any(_reads(key) for _, key in log):
             step.event.enough = READS
         node = step.node
         if self._whole and node.families is None and all(sample.sizes != step.sizes for sample in node.samples):
-            node.samples = [*node.samples[-_SAMPLES:], Sample(step.sizes, self._gap_log, log, self.inside)]
+            node.samples = [*node.samples[-_SAMPLES:], Sample(step.sizes, self._gap_log, log, self.pace.inside)]
             node.families = fit(node.samples)
             if node.families is not None:
                 node.samples = []
@@ -228,7 +229,7 @@ class Learner(Laps):
             step.event.doubt()
             step.safe = self.start.safe = False
             self.tally.assumed += 1
-        self.step, self.kind, self.replaying, self.mute = None, "", False, False
+        self.step, self.kind, self.replaying, self.pace.mute = None, "", False, 0
         self.skip()
 
     def _end_unit(self) -> None:

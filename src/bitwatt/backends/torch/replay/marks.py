@@ -161,7 +161,7 @@ class Structure:
 class State:
     """A state that a model was seen in: parameters that got gradients, those that did not, and plain attributes."""
 
-    __slots__ = ("attributes", "frozen", "model", "trains")
+    __slots__ = ("attributes", "frozen", "model", "plain", "trains")
 
     def __init__(self, model: Structure) -> None:
         self.model = model
@@ -169,6 +169,7 @@ class State:
         self.trains: list[Any] = [ref for ref, needs in pairs if needs]
         self.frozen: list[Any] = [ref for ref, needs in pairs if not needs]
         self.attributes: list[Any] = model.attributes
+        self.plain = all(_is_plain(ref()) for ref in model.modules)
 
 
 class Structures:
@@ -228,7 +229,7 @@ class Structures:
         known.read_attributes(modules)
         known.flags = known.read()
         what = (
-            tuple([(id(one), *[len(getattr(one, name, ())) for name in _HOOKS]) for one in modules]),
+            tuple([(id(one), one._compiled_call_impl is None, *_hung(one)) for one in modules]),
             tuple([(id(p), type(p), _shape(p), *_hooks(p)) for p in parameters]),
             *map(tuple, known.flags),
         )
@@ -245,6 +246,22 @@ class Structures:
 
 #: Functions that a program has hung on a module.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _hung(module: nn.Module) -> list[int]:
+    return [len(getattr(module, name, ())) for name in _HOOKS]
+
+
+def _is_plain(module: Any) -> bool:
+    """One of torch's own, of which what it computes follows from the sizes it is given: nothing hangs on it, and it is
+    not the one that leaves out what a mask hides."""
+    return (
+        type(module).__module__.startswith("torch.nn.modules.")
+        and not isinstance(module, nn.TransformerEncoder)
+        and module._compiled_call_impl is None
+        and "forward" not in module.__dict__
+        and not any(_hung(module))
+    )
 
 
 def _hooks(parameter: Any) -> tuple[int, int]:
@@ -295,7 +312,7 @@ def install(structures: Structures) -> list[Any]:
 
 #: Methods of a module after which it may do something else.
 _CHANGES = (
-    "_apply", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
+    "_apply", "compile", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
     "register_full_backward_pre_hook",
 )  # fmt: skip
 

@@ -16,7 +16,7 @@ from bitwatt.backends.torch.replay.functions import Function
 from bitwatt.backends.torch.replay.lanes import Lane
 from bitwatt.backends.torch.replay.lessons import Lesson, Node, Rows, Step
 from bitwatt.backends.torch.replay.marks import Sizes, Structures, split
-from bitwatt.backends.torch.replay.swift import FIRST, OVER, Expected, Row
+from bitwatt.backends.torch.replay.swift import FIRST, Row
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.state import Counts, ThreadState
@@ -45,6 +45,7 @@ class Memory:
         relieve: Callable[[ThreadState], None],
     ) -> None:
         self.state, self._switch, self._relieve = state, switch, relieve
+        self.pace = state.pace
         self.tallies: dict[Token, Tally] = {}
         self.tally = Tally()
         self.structures: Structures | None = None
@@ -63,7 +64,7 @@ class Memory:
         self.context: Context | None = None
         self.replaying = False
         self.sampling = False
-        self.inside = 0  # how often modules were called in the event, and how much went into them
+        self.pace.inside = 0
         self._numbers = itertools.count(1)
         self._marks = self._weight = 0  # nodes in the tree, and calls that are remembered in it
         self._whole = False  # everything since the last event has been seen
@@ -76,15 +77,11 @@ class Memory:
         self.lane: Lane | None = None
         self.at = 0
         self.swift: Row | None = None  # laps that are taken the swiftest way (replay.swift)
-        self.next: Expected = OVER  # what comes then
-        self.mute = False  # in a replayed event that calls modules: they are only added up
+        self.pace.next, self.pace.mute = None, 0
         self.marking: Timeline | None = None  # while the device's time is marked, event by event
-        self._laps = self._done = 0  # laps to be taken so, and those taken
-        self.entered = 0  # what `inside` was when this one began
         self._longest = FIRST
         self._until_peek = self._laps_since_peek = 0
         self._random = random.Random(0)  # so that what a program does every so often is not missed each time
-        self._pause = 0.0
         self._swift_from = 0.0
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
         self._unresolved: list[tuple[Lesson, Any]] = []

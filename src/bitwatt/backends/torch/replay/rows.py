@@ -9,7 +9,7 @@ import torch
 
 from bitwatt.backends.torch.replay import checks
 from bitwatt.backends.torch.replay.memory import CALL, Memory
-from bitwatt.backends.torch.replay.swift import FIRST, MOST, OVER, Row, is_settled
+from bitwatt.backends.torch.replay.swift import FIRST, MOST, Row, is_settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +34,8 @@ class Rows(Memory):
         if self._until_peek or not lanes or self.structures is None:
             return
         due = min(self.starts[one.then.form].countdown for one in lanes) - 1
-        self._laps = min(self._random.randint(self._longest // 2, self._longest) // len(lanes) + 1, due)
-        if self._laps < 1 or not all(is_settled(one) for one in lanes):
+        laps = min(self._random.randint(self._longest // 2, self._longest) // len(lanes) + 1, due)
+        if laps < 1 or not all(is_settled(one) for one in lanes):
             return
         if self._expected is not None and any(one.blocks is None for one in lanes):
             return
@@ -47,9 +47,10 @@ class Rows(Memory):
                 return
         self._until_peek = self._random.randint(1, len(lanes))  # each of them is peeked at now and then
         self._longest = min(2 * self._longest, MOST)
-        self._pause = len(lanes) * (PAUSES * self._unit_seconds + NOISE)
-        self._swift_from, self._done, self.entered, self.inside = _now(), 0, 0, 0
-        self.swift, self.at, self.next = lane.row, 0, lane.row.expects[0]
+        pace = self.pace
+        pace.pause, pace.began = len(lanes) * (PAUSES * self._unit_seconds + NOISE), self._began
+        pace.seq, pace.laps, pace.done, pace.at, pace.entered, pace.inside = self.seq, laps, 0, 0, 0, 0
+        self._swift_from, self.swift, pace.next = _now(), lane.row, lane.row.expects[0]
         if len(lanes) > 1:
             self.state.trail.mark(self.seq, lane.row.trail)
 
@@ -65,43 +66,29 @@ class Rows(Memory):
             one = start.lane
         return tuple(ring) if one is lane else ()
 
-    def hurried_lap(self) -> bool:
-        """The last event of a lap has begun."""
-        row, now = self.swift, _now()
-        if row is None:
-            return False
-        if now - self._began > self._pause:
-            self.tally.pauses += 1
-        self._began = now
-        self.seq += row.nodes[-1]
-        self.entered += row.inside[-1]
-        self.at, self.next = 0, row.expects[0]
-        self._done += 1
-        if self._done >= self._laps:
-            self.next = OVER
-        return True
-
     def _step_back(self) -> None:
         """The event that was passed last has raised: it is under way, the ordinary way."""
-        row = self.swift
+        row, pace = self.swift, self.pace
         if row is None:
             return
-        if not self.at:
-            self._done -= 1
-            self.seq -= row.nodes[-1]
-            self.entered -= row.inside[-1]
-            self.at = row.ends[-1]
-        self.at -= 1
+        if not pace.at:
+            pace.done -= 1
+            pace.seq -= row.nodes[-1]
+            pace.entered -= row.inside[-1]
+            pace.at = row.ends[-1]
+        pace.at -= 1
         self._slow_down()
         if self.lane is not None:
             self.step, self.replaying = self.lane.steps[self.at], True
 
     def _slow_down(self) -> None:
         """From here on the ordinary way. The event that began last may still run: its time is not known."""
-        row, at, done = self.swift, self.at, self._done
+        row, pace = self.swift, self.pace
         if row is None:
             return
-        self.swift, self._time = None, 0.0
+        at, done = pace.at, pace.done
+        self.swift, pace.next = None, None
+        self._time, self._began, self.seq, self.at = 0.0, pace.began, pace.seq, at
         self.marking = self.state.timeline
         if at:
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
@@ -136,7 +123,7 @@ class Rows(Memory):
 
     def under_way(self) -> Iterator[tuple[Lane, int]]:
         """Lanes with laps that are not in the counts yet, and how many. Also read by other threads."""
-        row, at, done = self.swift, self.at, self._done
+        row, at, done = self.swift, self.pace.at, self.pace.done
         ends = dict(zip(row.lanes, row.ends, strict=True)) if row is not None else {}
         for lane in {self.lane, *list(self._ran), *ends} - {None}:
             if lane is not None:

@@ -7,6 +7,7 @@ ends. One lap in many is run the ordinary way, with clocks; the time of the othe
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import torch
 from bitwatt.backends.torch.replay.checks import compiled_frames
 from bitwatt.backends.torch.replay.functions import standing
 from bitwatt.backends.torch.replay.marks import arguments, behind, flags, quick
+from bitwatt.backends.torch.replay.pace import ADDED, QUIET, over
 from bitwatt.backends.torch.trail import Stretch, chained
 from bitwatt.context import CONTEXT
 
@@ -33,10 +35,10 @@ _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _context = CONTEXT.get
 
-#: What an event must be, and the function that tells whether it is the one expected, given what is called.
-Expected = tuple[str, Callable[..., bool]]
-#: The row is over.
-OVER: Expected = ("", lambda *_: False)
+_now = time.perf_counter
+
+#: Tells whether an event is the one expected, given its kind and what is called.
+Expected = Callable[..., bool]
 #: Laps in a row: so many at first, twice as many each time, at most. Then one is timed event by event, and after it the
 #: code between events is watched for one unit.
 FIRST, MOST = 64, 512
@@ -45,7 +47,7 @@ FIRST, MOST = 64, 512
 class Row:
     """Lanes that follow each other in a ring, mostly one, as a list of what is expected next."""
 
-    __slots__ = ("compiled", "ends", "expects", "frames", "inside", "lanes", "nodes", "ran")
+    __slots__ = ("compiled", "ends", "expects", "frames", "inside", "kinds", "lanes", "nodes", "ran")
 
     def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
         self.lanes = lanes
@@ -61,11 +63,11 @@ class Row:
         for step in steps:
             self.nodes[-1] += _ran(step.gap)[0]
             self.nodes.append(self.nodes[-1] + _ran(step.event)[0])
-            self.inside.append(self.inside[-1] + _ran(step.event)[1])
+            self.inside.append(self.inside[-1] + (0 if _is_quiet(step, structures) else _ran(step.event)[1]))
+        self.kinds: list[str] = [step.key[2][0] for step in steps]
         self.expects: list[Expected] = []
         for at, step in enumerate(steps):
-            kind = step.key[2][0]
-            self.expects.append((kind, _MAKERS[kind](learner, self, at, step, structures)))
+            self.expects.append(_MAKERS[self.kinds[at]](learner, self, at, step, structures))
 
     def gap(self, at: int) -> int:
         """Graph nodes made by the code before an event."""
@@ -102,16 +104,34 @@ def _ran(lesson: Lesson) -> tuple[int, int]:
     return lesson.ran if lesson.compiled and lesson.ran is not None else (lesson.nodes, lesson.inside or 0)
 
 
+def _is_quiet(step: Step, structures: Structures) -> bool:
+    return step.key[2][0] == "call" and structures.states[step.key[2][1]].plain
+
+
 def _at_the_end(learner: Rows, row: Row, after: int) -> Callable[[], bool] | None:
     """What to do where a lap ends, or a lane; elsewhere the next event is expected."""
+    expects, pace, nodes, inside = row.expects, learner.pace, row.nodes, row.inside
     if after == row.ends[-1]:
-        return learner.hurried_lap
+
+        def lap() -> bool:
+            now = _now()
+            if now - pace.began > pace.pause:
+                learner.tally.pauses += 1
+            pace.began = now
+            pace.seq += nodes[-1]
+            pace.entered += inside[-1]
+            pace.at = 0
+            pace.done = done = pace.done + 1
+            pace.next = expects[0] if done < pace.laps else over
+            return True
+
+        return lap
     if after not in row.ends:
         return None
-    lane, expects = row.lanes[row.ends.index(after)], row.expects
+    lane = row.lanes[row.ends.index(after)]
 
     def change() -> bool:
-        learner.at, learner.next = after, expects[after]
+        pace.at, pace.next = after, expects[after]
         if learner.state.timeline is not None:
             learner.state.timeline.mark_lane(lane, -1)
         return True
@@ -130,15 +150,16 @@ def _call(learner: Rows, row: Row, at: int, step: Step, structures: Structures) 
     grad, inference = (bool(state & 1), bool(state & 2)) if simple else (False, False)
     tensor = bool(values) and type(values[0]) is tuple and len(values[0]) == 3 and type(values[0][0]) is torch.Size
     shape, dtype, needs = values[0] if tensor else (None, None, None)
-    count = len(values)
+    count, pace, mute = len(values), learner.pace, QUIET if _is_quiet(step, structures) else ADDED
 
-    def expected(module: Any, args: Any, kwargs: Any) -> bool:
+    def expected(kind: str, module: Any, args: Any = (), kwargs: Any = None) -> bool:
         try:
             if (
-                model() is not module
+                kind != "call"
+                or model() is not module
                 or ((known.stamp != structures.stamp or known.number != number) and structures.of(module) != number)
-                or _sequence() - learner.seq != nodes
-                or learner.inside - learner.entered != inside
+                or _sequence() - pace.seq != nodes
+                or pace.inside - pace.entered != inside
                 or get() is not context
             ):
                 return False
@@ -163,10 +184,11 @@ def _call(learner: Rows, row: Row, at: int, step: Step, structures: Structures) 
                     return False
         except Exception:  # a part that has died, or something of the user's that does not like to be asked
             return False
+        pace.mute = mute
         if end is not None:
             return end()
-        learner.at = after
-        learner.next = expects[after]
+        pace.at = after
+        pace.next = expects[after]
         return True
 
     return expected
@@ -184,11 +206,13 @@ def _backward(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Ca
     one = len(values) == 1 and len(values[0]) == 3 and type(values[0][0]) is torch.Size
     shape, dtype, needs = values[0] if one else (None, None, None)
     keep, create, inputs, accumulate = options
+    pace = learner.pace
 
-    def expected(args: Any, kwargs: Any) -> bool:
+    def expected(kind: str, args: Any, kwargs: Any = None, *_: Any) -> bool:
         try:
             if (
-                _sequence() - learner.seq != nodes
+                kind != "backward"
+                or _sequence() - pace.seq != nodes
                 or get() is not context
                 or args[2] is not keep
                 or args[3] is not create
@@ -209,13 +233,21 @@ def _backward(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Ca
                 return False
         except Exception:
             return False
+        pace.mute = ADDED
         if end is not None:
             return end()
-        learner.at = after
-        learner.next = expects[after]
+        pace.at = after
+        pace.next = expects[after]
         return True
 
     return expected
+
+
+#: Options that no program changes while it trains, and numbers that are used whatever they are: they are compared once
+#: in a row, with all others.
+_SETTLED = frozenset(
+    {"lr", "eps", "amsgrad", "maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"}
+)
 
 
 def _step(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callable[..., bool]:
@@ -224,23 +256,29 @@ def _step(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callab
     end = _at_the_end(learner, row, after)
     missing = list(missing) if any(missing) else None
     count = len(step.key[2][3])
-    #: Of each group: how to read the options that are numbers, their last values, and which of them were in use.
+    #: Of each group: how to read the options that may come into use, their last values, and which of them were in use.
+    turning = [[(name, on) for name, on in used if name not in _SETTLED] for used in options]
     groups: list[list[Any]] = [
-        [itemgetter(*[name for name, _ in used]) if used else len, None, [*used]] for used in options
+        [itemgetter(*[name for name, _ in used]) if used else len, None, used] for used in turning
     ]
 
-    def expected(optimizer: Any) -> bool:
+    pace = learner.pace
+
+    def expected(kind: str, optimizer: Any, args: Any = (), kwargs: Any = None) -> bool:
+        if kind != "step" or kwargs or len(args) > 1:
+            return False
         try:
             if id(optimizer) != number or get() is not context or len(optimizer.state) != states:
                 return False
-            parameters, given = 0, optimizer.param_groups
+            left, given = count, optimizer.param_groups
             if missing is None:
                 for group in given:
-                    for parameter in group["params"]:
+                    parameters = group["params"]
+                    left -= len(parameters)
+                    for parameter in parameters:
                         if parameter.grad is None:
                             return False
-                    parameters += len(group["params"])
-                if parameters != count:
+                if left:
                     return False
             elif [p.grad is None for group in given for p in group["params"]] != missing:
                 return False
@@ -256,8 +294,8 @@ def _step(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callab
             return False
         if end is not None:
             return end()
-        learner.at = after
-        learner.next = expects[after]
+        pace.at = after
+        pace.next = expects[after]
         return True
 
     return expected
@@ -268,9 +306,10 @@ def _function(learner: Rows, row: Row, at: int, step: Step, structures: Structur
     inside, rest = row.inside[at], _whole(learner, row, at, step, structures)
     who = step.key[2]
     parts = [(structures.states[model], model, has) for model, has in models]
+    pace = learner.pace
 
-    def expected(function: Function, args: Any, kwargs: Any) -> bool:
-        if function.number != number or learner.inside - learner.entered != inside or flags() != state:
+    def expected(kind: str, function: Function, args: Any = (), kwargs: Any = None) -> bool:
+        if kind != "function" or function.number != number or pace.inside - pace.entered != inside or flags() != state:
             return False
         for seen, model, has in parts:
             known = seen.model
@@ -295,7 +334,7 @@ def _function(learner: Rows, row: Row, at: int, step: Step, structures: Structur
         ):
             return False
         given = arguments(args, kwargs, sizes=True)
-        return rest(who, given)
+        return rest(kind, who, given)
 
     return expected
 
@@ -304,15 +343,15 @@ def _whole(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Calla
     """Of a batch that is read, or a CUDA graph that is replayed: the mark is all there is."""
     _, context, who, values = step.key
     nodes, after, expects, get = row.nodes[at], at + 1, row.expects, _context
-    end = _at_the_end(learner, row, after)
+    end, pace = _at_the_end(learner, row, after), learner.pace
 
-    def expected(mark: Any, given: Any = ()) -> bool:
-        if _sequence() - learner.seq != nodes or get() is not context or mark != who or given != values:
+    def expected(kind: str, mark: Any, given: Any = (), *_: Any) -> bool:
+        if kind != who[0] or _sequence() - pace.seq != nodes or get() is not context or mark != who or given != values:
             return False
         if end is not None:
             return end()
-        learner.at = after
-        learner.next = expects[after]
+        pace.at = after
+        pace.next = expects[after]
         return True
 
     return expected

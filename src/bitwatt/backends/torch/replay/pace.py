@@ -1,0 +1,29 @@
+"""Where a thread is in a row of laps, in one small object: it is read and written between torch's own work, where each
+line of the processor's cache that is touched is felt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+#: What the calls of modules inside an event that is known are: added up, or left alone, where the model is made of
+#: torch's own modules alone, which cannot take another way for another batch.
+ADDED, QUIET = 1, 2
+
+
+def over(*_: object) -> bool:
+    """The row has ended: no event is expected."""
+    return False
+
+
+class Pace:
+    __slots__ = ("at", "began", "done", "entered", "inside", "laps", "mute", "next", "pause", "seq")
+
+    def __init__(self) -> None:
+        self.next: Callable[..., bool] | None = None  # whether an event is the one expected; None outside rows
+        self.mute = 0  # ADDED or QUIET in a replayed event that calls modules
+        self.inside = 0  # how often modules were called, and how much went into them
+        self.entered = 0  # what `inside` was when the lap began
+        self.seq = 0  # the number of the next graph node when the lap began
+        self.at = 0  # the next event of the lap
+        self.done = self.laps = 0  # laps taken, and to be taken
+        self.began = self.pause = 0.0  # when the lap began, and how long a lap is a pause
