@@ -1,6 +1,7 @@
 """What watching adds to calls of estimators: microseconds for each, and the share of the fit's own time.
 
     python benchmarks/overhead_estimators.py [--rounds 15] [--seconds 30] [--only kmeans,grids] [--block 0.1] [--json F]
+    python benchmarks/overhead_estimators.py --quick    # calls and plain grids, scikit-learn alone, under 4 minutes
 
 Each round times three blocks of the same calls in random order: plain, plain again (the A/A control), watched. Time is
 the process's own (`time.process_time`), with one thread, so that neighbours on the machine count for less. Opening and
@@ -8,7 +9,9 @@ closing a session costs the same milliseconds whatever happens inside; a plain b
 opened and closed before its calls. What is left between the blocks is all that watching adds: at each call, inside
 it, and when the session closes. Printed is the median over the rounds of the share that a block takes longer than
 the plain one of its round, and the 95 % interval of that median. Read it beside its control: a difference no larger
-than that is noise. Rounds that would take longer than `--seconds` in all are fewer, but five.
+than that is noise. Rounds that would take longer than `--seconds` in all are fewer, but five. The meter reads its
+sensors on a thread of its own while a session is open, which is part of a watched block; `--no-meter` leaves it out.
+What a session costs to open and to close, with nothing inside, is printed first.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ import bitwatt
 Call = Callable[[], Any]
 
 #: What issue 4 asks for: microseconds for each call of a method, shares of a fit and of a search.
-BARS = {"calls": 20.0, "fits": 0.02, "searches": 0.01, "grids": 0.01}
+BARS = {"calls": 20.0, "plain grids": 0.01, "fits": 0.02, "searches": 0.01, "grids": 0.01}
+#: Groups of `--quick`, and the seconds that one of their workloads may take.
+QUICK, QUICK_SECONDS = ("calls", "plain grids"), 8.0
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,8 @@ def hot_calls() -> dict[str, Call]:
     pipe = make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression()).fit(X, y)
     grown = tree.DecisionTreeClassifier(random_state=0).fit(X, y)
     near = neighbors.KNeighborsClassifier().fit(X, y)
+    vectors = svm.SVC().fit(X, y)
+    forest = ensemble.RandomForestClassifier(10, random_state=0).fit(X, y)
     stream = linear_model.SGDClassifier(random_state=0)
     bayes = naive_bayes.GaussianNB()
     means = cluster.MiniBatchKMeans(4, random_state=0)
@@ -106,9 +113,32 @@ def hot_calls() -> dict[str, Call]:
         "Pipeline.predict_proba, 1 row": lambda: pipe.predict_proba(row),
         "DecisionTree.predict, 1 row": lambda: grown.predict(row),
         "KNeighbors.predict, 1 row": lambda: near.predict(row),
+        "SVC.predict, 1 row": lambda: vectors.predict(row),
+        "RandomForest(10).predict, 1 row": lambda: forest.predict(row),
         "SGDClassifier.partial_fit, 10 rows": lambda: stream.partial_fit(few, some, classes=[0, 1]),
         "GaussianNB.partial_fit, 10 rows": lambda: bayes.partial_fit(few, some, classes=[0, 1]),
         "MiniBatchKMeans.partial_fit, 10 rows": lambda: means.partial_fit(few),
+    }
+
+
+def plain_grids() -> dict[str, Call]:
+    """Searches over fits of milliseconds, of the estimators that most begin with."""
+    small, middle, large = classes(200), classes(), classes(8000, 40)
+    forest = functools.partial(ensemble.RandomForestClassifier, random_state=0)
+    strengths, depths = {"C": [0.1, 1.0, 10.0]}, {"max_depth": [3, None]}
+    return {
+        "LogisticRegression, 8,000 rows": functools.partial(
+            _searched, linear_model.LogisticRegression(), strengths, *large
+        ),
+        "LogisticRegression, 1,000 rows": functools.partial(
+            _searched, linear_model.LogisticRegression(), strengths, *middle
+        ),
+        "KNeighbors, 1,000 rows": functools.partial(
+            _searched, neighbors.KNeighborsClassifier(), {"n_neighbors": [3, 5, 9]}, *middle
+        ),
+        "SVC, 1,000 rows": functools.partial(_searched, svm.SVC(), strengths, *middle),
+        "RandomForest(10), 200 rows": functools.partial(_searched, forest(10), depths, *small),
+        "RandomForest(50), 1,000 rows": functools.partial(_searched, forest(50), depths, *middle),
     }
 
 
@@ -228,12 +258,29 @@ def _searched(estimator: Any, grid: dict[str, Any], X: Any, y: Any) -> Any:
 
 
 GROUPS: dict[str, Callable[[], dict[str, Call]]] = {
-    "calls": hot_calls, "fits": fits, "searches": searches, "grids": grids,
+    "calls": hot_calls, "plain grids": plain_grids, "fits": fits, "searches": searches, "grids": grids,
 }  # fmt: skip
 
 
+METER = [True]  # or False, as the command line says
+
+
 def session() -> Any:
-    return bitwatt.measure("overhead", keep=False)
+    return bitwatt.measure("overhead", keep=False, meter=METER[0])
+
+
+def around() -> tuple[float, float]:
+    """Seconds to open and to close a session, of the process."""
+    found = []
+    for _ in range(15):
+        began = time.process_time()
+        opened = session()
+        opened.__enter__()
+        inside = time.process_time()
+        opened.__exit__(None, None, None)
+        found.append((inside - began, time.process_time() - inside))
+    opening, closing = zip(*found, strict=True)
+    return statistics.median(opening), statistics.median(closing)
 
 
 def plain(call: Call, times: int) -> float:
@@ -316,17 +363,24 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0, help="of processor time for a workload")
     parser.add_argument("--block", type=float, default=0.1, help="seconds of a block of calls, at least one call")
     parser.add_argument("--only", default="", help="words, with commas between: workloads whose names hold one of them")
+    parser.add_argument("--quick", action="store_true", help=f"only {' and '.join(QUICK)}")
+    parser.add_argument("--no-meter", action="store_true")
     parser.add_argument("--json")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     words = [word.lower() for word in options.only.split(",")]
+    METER[0] = not options.no_meter
+    seconds = min(options.seconds, QUICK_SECONDS) if options.quick else options.seconds
     results = []
     with threadpool_limits(1):
+        print("a session: {:.1f} ms to open, {:.1f} ms to close".format(*(1000 * part for part in around())))
         for group, make in GROUPS.items():
+            if options.quick and group not in QUICK:
+                continue
             print(f"{group}:")
             for name, call in make().items():
                 if any(word in f"{group} {name}".lower() for word in words):
-                    results.append(measured(group, name, call, options.rounds, options.block, options.seconds))
+                    results.append(measured(group, name, call, options.rounds, options.block, seconds))
                     print(line(results[-1]), flush=True)
     if options.json:
         with open(options.json, "w") as file:

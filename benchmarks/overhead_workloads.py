@@ -29,12 +29,12 @@ class Block(nn.Module):
         return F.relu(self.norm2(self.second(out)) + self.short(x))
 
 
-def resnet18() -> nn.Module:
+def resnet18(first: int = 64) -> nn.Module:
     """For 32 x 32 pixels: a 3x3 stem and no pooling after it."""
-    widths = ((64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1), (128, 256, 2), (256, 256, 1), (256, 512, 2))
-    blocks = [Block(*width) for width in (*widths, (512, 512, 1))]
-    stem = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
-    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+    widths = ((1, 1, 1), (1, 1, 1), (1, 2, 2), (2, 2, 1), (2, 4, 2), (4, 4, 1), (4, 8, 2), (8, 8, 1))
+    blocks = [Block(first * inner, first * outer, stride) for inner, outer, stride in widths]
+    stem = [nn.Conv2d(3, first, 3, 1, 1, bias=False), nn.BatchNorm2d(first), nn.ReLU()]
+    return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8 * first, 10))
 
 
 class Transformer(nn.Module):
@@ -49,27 +49,32 @@ class Transformer(nn.Module):
         return self.decoder(self.encoder(self.embedding(ids))).flatten(0, 1)
 
 
-def mlp(device: str) -> Step:
-    model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
-    return _step(model, torch.randn(64, 784), torch.randint(0, 10, (64,)), torch.optim.Adam, device)
+def mlp(device: str, tiny: bool = False) -> Step:
+    """`tiny`, here and below, is the same program with next to no arithmetic in it."""
+    inner, width, batch = (8, 8, 4) if tiny else (784, 512, 64)
+    model = nn.Sequential(nn.Linear(inner, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 10))
+    return _step(model, torch.randn(batch, inner), torch.randint(0, 10, (batch,)), torch.optim.Adam, device)
 
 
-def resnet(device: str) -> Step:
-    x, y = torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))
-    return _step(resnet18(), x, y, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), device)
+def resnet(device: str, tiny: bool = False) -> Step:
+    batch, pixels, first = (2, 8, 2) if tiny else (32, 32, 64)
+    x, y = torch.randn(batch, 3, pixels, pixels), torch.randint(0, 10, (batch,))
+    return _step(resnet18(first), x, y, lambda p: torch.optim.SGD(p, 0.1, momentum=0.9), device)
 
 
-def transformer(device: str) -> Step:
-    ids = torch.randint(0, 33278, (8, 128))
-    return _step(Transformer(), ids, ids.flatten(), torch.optim.AdamW, device)
+def transformer(device: str, tiny: bool = False) -> Step:
+    words, width, shape = (64, 8, (1, 4)) if tiny else (33278, 256, (8, 128))
+    ids = torch.randint(0, words, shape)
+    return _step(Transformer(words, width), ids, ids.flatten(), torch.optim.AdamW, device)
 
 
-def gpt2(device: str) -> Step:
+def gpt2(device: str, tiny: bool = False) -> Step:
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    model = GPT2LMHeadModel(GPT2Config()).to(device)
+    config = GPT2Config(vocab_size=64, n_embd=24, n_positions=8) if tiny else GPT2Config()
+    model = GPT2LMHeadModel(config).to(device)
     optimizer = torch.optim.AdamW(model.parameters())
-    ids = torch.randint(0, 50257, (4, 256), device=device)
+    ids = torch.randint(0, config.vocab_size, (1, 4) if tiny else (4, 256), device=device)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -106,7 +111,7 @@ def _step(model: nn.Module, x: Tensor, y: Tensor, make: Callable[[Any], Any], de
     return step
 
 
-WORKLOADS: dict[str, Callable[[str], Step]] = {
+WORKLOADS: dict[str, Callable[..., Step]] = {
     "mlp": mlp,
     "resnet": resnet,
     "transformer": transformer,

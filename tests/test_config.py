@@ -10,6 +10,8 @@ import pytest
 from bitwatt.cli.settings import add_settings_options, settings_of
 from bitwatt.config import NAMES, PROVIDERS, Settings, about, key_of, settings
 from bitwatt.errors import SettingsError
+from bitwatt.metering.configured import configured
+from bitwatt.sensors.modelled import Modelled
 
 
 def written(folder: Path, text: str, name: str = "bitwatt.toml") -> Path:
@@ -140,7 +142,7 @@ def test_the_providers_are_the_files_of_the_grid() -> None:
     import bitwatt.grid
 
     files = {file.stem for file in Path(bitwatt.grid.__file__).parent.glob("*.py")}
-    assert set(PROVIDERS) == files - {"__init__", "record", "http", "kept", "static", "codecarbon"}
+    assert set(PROVIDERS) == files - {"__init__", "record", "http", "held", "kept", "static", "codecarbon"}
 
 
 def test_the_flags_of_the_command_line_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,3 +153,44 @@ def test_the_flags_of_the_command_line_are_settings(tmp_path: Path, monkeypatch:
     assert (found.pue, found.show_modelled, found.intensity_g_per_kwh) == (1.25, True, 56.0)
     assert found.source("show_modelled") == "--show-modelled"
     assert settings_of(parser.parse_args([])) == Settings()
+
+
+def test_what_sensors_need_is_given_to_them(tmp_path: Path) -> None:
+    text = """
+tdp_w = 270
+[modelled]
+cores = 64
+curve = [[1, "0.2 kW"], [0, 20], [0.5, 90.0]]
+[dcgm]
+url = "http://localhost:9400/metrics"
+"""
+    found = settings(written(tmp_path, text))
+    points = ((0.0, 20.0), (0.5, 90.0), (1.0, 200.0))
+    assert (found.modelled_cores, found.modelled_curve) == (64, points)
+    given = configured(found)
+    assert given.options == {
+        "modelled": {"tdp_w": 270.0, "cores": 64, "curve": points},
+        "dcgm": {"url": "http://localhost:9400/metrics"},
+    }
+    assert given.told["modelled.curve"] == "0 20, 0.5 90, 1 200 (bitwatt.toml)"
+    assert configured(Settings()).options == {}
+    assert "64 cores" in Modelled(**given.options["modelled"]).source
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("modelled.cores = 0", "whole number"),
+        ("modelled.cores = 2.5", "whole number"),
+        ("modelled.curve = [[0, 20]]", "two points"),
+        ("modelled.curve = [[0, 20], [50, 200]]", "between 0 and 1"),
+        ("modelled.curve = [[0, 20], [1, -5]]", "0 or more"),
+        ("modelled.curve = [[0, 20], [0, 30]]", "two watts"),
+        ("modelled.curve = [1, 2]", "no point"),
+        ("dcgm.url = 'localhost:9400'", "no http address"),
+        ("modelled.tdp = 5", "there is no setting"),
+    ],
+)
+def test_what_sensors_cannot_use_is_refused_with_its_place(tmp_path: Path, line: str, why: str) -> None:
+    with pytest.raises(SettingsError, match=why):
+        settings(written(tmp_path, line))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import bitwatt
 from bitwatt import observing
 from bitwatt.backends.torch.batches import LOADED
 from bitwatt.errors import BitwattError
-from bitwatt.observed import Figure, Observed, Span, observed_json, observed_of, together
+from bitwatt.observed import Figure, Observed, Span, observed_json, observed_of, settled, together
 from factories import metered, transformer_run
 
 
@@ -176,3 +177,33 @@ def test_a_timeline_holds_what_was_noted_and_nothing_else() -> None:
     assert trace["otherData"]["phase_seconds"]["forward"] == 1.1  # a sum: it has no place on the timeline
     bare = json.loads(bitwatt.report(transformer_run(), format="trace"))
     assert [one["name"] for one in bare["traceEvents"] if one["ph"] == "X"] == ["tiny-transformer"]
+
+
+def test_phases_of_the_user_have_the_time_that_frameworks_do_not_see() -> None:
+    told = {"a": (1, 2.0), "a/b": (1, 1.5), "c": (3, 1.0)}
+    found = settled({"other": 4.0, "c/forward": 0.995}, told, 4.995)
+    assert found == pytest.approx({"other": 2.0, "c/forward": 0.995, "a": 0.5, "a/b": 1.5})
+    assert settled({"other": 4.0}, {}, 4.0) == {"other": 4.0}
+    assert settled({}, told, 4.0) == {}
+
+
+def test_time_that_was_booked_to_the_phase_after_goes_back() -> None:
+    told = {"data": (600, 3.0), "step": (600, 7.0), "tail": (1, 0.5)}
+    found = settled({"other": 0.1, "data": 0.5, "step": 2.0, "step/forward": 7.5}, told, 10.6)
+    assert found == pytest.approx({"other": 0.1, "data": 3.0, "step": 0.0, "step/forward": 7.0, "tail": 0.5})
+
+
+def test_phases_that_overlap_are_given_no_more_than_there_is() -> None:
+    found = settled({"other": 1.0, "inference": 0.5}, {"request": (100, 100.0)}, 1.5)
+    assert found == pytest.approx({"other": 0.0, "inference": 0.5, "request": 1.0})
+
+
+def test_a_run_books_time_to_the_phases_that_it_passed_in() -> None:
+    with bitwatt.measure("phases", keep=False) as session:
+        torch.nn.Linear(2, 2)(torch.ones(1, 2))
+        with bitwatt.phase("wait"):
+            time.sleep(0.2)
+        torch.nn.Linear(2, 2)(torch.ones(1, 2))
+    seconds = session.run.phase_seconds
+    assert seconds["wait"] == pytest.approx(session.run.observed.phases["wait"][1], rel=0.02)
+    assert sum(seconds.values()) <= session.run.seconds + 0.1

@@ -159,7 +159,7 @@ NAMESPACE: dict[str, Any] = {
     "classification": classification, "regression": regression, "blobs": blobs, "nonnegative": nonnegative,
     "text": text, "sparse": sparse, "holes": holes, "categories": categories, "counts": counts,
     "np": np, "sklearn": sklearn, "kernels": kernels, "RBF": kernels.RBF,
-    "stored": stored, "unlabelled": unlabelled,
+    "stored": stored, "unlabelled": unlabelled, "csr_matrix": csr_matrix,
 }  # fmt: skip
 
 #: Rows whose data was changed, by what their note says: from the row and the names above to X and y.

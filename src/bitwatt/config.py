@@ -119,6 +119,32 @@ def _rate(name: str) -> Check:
     return check
 
 
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("it is not a whole number, 1 or more")
+    return value
+
+
+def _curve(value: Any) -> tuple[tuple[float, float], ...]:
+    """Watts by utilisation: [[0, 20], [1, "0.2 kW"]]."""
+    if not isinstance(value, list | tuple) or len(value) < 2:
+        raise ValueError("it holds two points or more: [[0, 20], [1, 200]], from idle to full load")
+    points = []
+    for point in value:
+        if not isinstance(point, list | tuple) or len(point) != 2:
+            raise ValueError(f"{point!r} is no point: [share of all cores, watts]")
+        points.append((_number(0, 1)(point[0]), _number(unit="W")(point[1])))
+    if len({share for share, _ in points}) < len(points):
+        raise ValueError("it holds two watts for one utilisation")
+    return tuple(sorted(points))
+
+
+def _url(value: Any) -> str:
+    if not (text := _text(value)).startswith(("http://", "https://")):
+        raise ValueError("it is no http address")
+    return text
+
+
 def _inside(name: str, check: Check, value: Any) -> Any:
     try:
         return check(value)
@@ -152,6 +178,13 @@ class Settings:
     tdp_w: float | None = _setting(
         _above_zero("W"), "watts of the CPU at full load, for the model where nothing measures it"
     )
+    modelled_cores: int | None = _setting(
+        _count, "cores that those watts are of, where the machine shows fewer", key="modelled.cores"
+    )
+    modelled_curve: tuple[tuple[float, float], ...] = _setting(
+        _curve, "watts by utilisation, measured on this machine, instead of tdp_w", default=(), key="modelled.curve"
+    )
+    dcgm_url: str | None = _setting(_url, "address of a dcgm-exporter, asked instead of dcgmi", key="dcgm.url")
     show_modelled: bool = _setting(_flag, "show ratios and carbon of modelled energy too, marked", default=False)
     measured_peaks: bool = _setting(_flag, "divide by what `bitwatt doctor --probe` measured here", default=False)
     float32: str | None = _setting(_one_of("fp32", "tf32"), "what float32 matrix products ran in on tensor cores")
@@ -287,4 +320,6 @@ def _shown(value: Any) -> str:
         return ", ".join(f"{key} {_shown(inner)}" for key, inner in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(" ".join(map(_shown, inner)) for inner in value)
     return f"{value:g}" if isinstance(value, float) else str(value)

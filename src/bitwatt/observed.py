@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -96,3 +96,51 @@ def observed_of(fields: Mapping[str, Any]) -> Observed:
         "others": tuple(Figure(**one) for one in fields["others"]),
     }
     return Observed(**{**fields, **known})
+
+
+#: Less of a phase than this is noise of two clocks.
+_NOISE = 0.01
+
+
+def settled(spans: Mapping[str, float], told: Mapping[str, tuple[int, float]], seconds: float) -> dict[str, float]:
+    """Seconds of each phase without those inside it, from what frameworks' clocks booked and what the user's phases
+    lasted. The clocks look where models, steps and loaders are called: what ran before such a call was booked with it,
+    though a phase may have ended in between. No time is made: what one phase is given is taken from where it was
+    booked, from what is around it, or from `seconds` of the run that nobody booked."""
+    if not spans:
+        return {}
+    found = dict(spans)
+    free = max(0.0, seconds - sum(found.values()))
+    deepest = sorted(told, key=lambda phase: -phase.count("/"))
+    for phase in deepest:
+        inside = _inside(found, phase)
+        if (over := sum(inside.values()) - told[phase][1]) > _NOISE * told[phase][1]:
+            free += over
+            own = min(over, found.get(phase, 0.0))
+            rest, others = over - own, sum(inside.values()) - found.get(phase, 0.0)
+            for name, span in inside.items():
+                found[name] = span - (own if name == phase else rest * span / others)
+    for phase in deepest:
+        lacks = told[phase][1] - sum(_inside(found, phase).values())
+        if lacks <= _NOISE * told[phase][1]:
+            continue
+        given = min(lacks, free)
+        free -= given
+        for around in _around(phase):
+            moved = min(lacks - given, found.get(around, 0.0))
+            given += moved
+            if moved:
+                found[around] -= moved
+        if given:
+            found[phase] = found.get(phase, 0.0) + given
+    return found
+
+
+def _inside(spans: Mapping[str, float], phase: str) -> dict[str, float]:
+    return {name: span for name, span in spans.items() if name == phase or name.startswith(f"{phase}/")}
+
+
+def _around(phase: str) -> Iterator[str]:
+    while phase := phase.rpartition("/")[0]:
+        yield phase
+    yield "other"

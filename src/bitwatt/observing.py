@@ -18,6 +18,8 @@ from bitwatt.sensors.counters import Lock
 SPANS = 1_000
 #: Names of things that are counted, in all phases together.
 NAMES = 1_000
+#: Ends of phases that are noted before they are added up.
+NOTED = 256
 
 
 def count(**amounts: int) -> None:
@@ -43,6 +45,7 @@ class Observer:
         self._phases: dict[str, list[float]] = {}
         self._spans: list[Span] = []
         self._threads: dict[int, int] = {}
+        self._ended: list[tuple[str, float, float, int]] = []  # phase, begin, seconds, thread: not in the sums yet
 
     def enter(self, path: tuple[str, ...]) -> tuple[str, float, Any]:
         ranges = cuda_ranges() if self.nvtx else None
@@ -50,16 +53,25 @@ class Observer:
         return "/".join(path), time.perf_counter(), None if ranges is None else (ranges, ended)
 
     def leave(self, mark: tuple[str, float, Any]) -> None:
+        """Only noted here, which is quick: phases may be as short, and as many, as calls of a method."""
         phase, began, marked = mark
-        seconds = time.perf_counter() - began
+        ended = self._ended
+        ended.append((phase, began, time.perf_counter() - began, threading.get_ident()))
         if marked is not None:
             marked[0].range_end(marked[1])
-        with self._lock:
+        if len(ended) >= NOTED:
+            with self._lock:
+                self._add()
+
+    def _add(self) -> None:
+        batch = self._ended[:]
+        del self._ended[: len(batch)]  # other threads may have noted more by now
+        for phase, began, seconds, ident in batch:
             sums = self._phases.setdefault(phase, [0, 0.0])
             sums[0] += 1
             sums[1] += seconds
             if len(self._spans) < SPANS:
-                thread = self._threads.setdefault(threading.get_ident(), len(self._threads))
+                thread = self._threads.setdefault(ident, len(self._threads))
                 self._spans.append(Span(phase, began - self._began, seconds, thread))
 
     def count(self, phase: str, name: str, n: int) -> None:
@@ -85,6 +97,7 @@ class Observer:
     ) -> Observed | None:
         """Until now; None where there is nothing to tell."""
         with self._lock:
+            self._add()
             found = Observed(
                 {phase: dict(amounts) for phase, amounts in self._processed.items()},
                 {phase: (int(entries), seconds) for phase, (entries, seconds) in self._phases.items()},

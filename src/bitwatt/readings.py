@@ -12,7 +12,8 @@ MEASURED, APPORTIONED, MODELLED = "measured", "apportioned", "modelled"
 #: Running totals since the sensor was opened; every other quantity is a level at one moment.
 #: `io_*_bytes` are by calls of the program: from disk, page cache, pipes and sockets; `disk_*_bytes` from disk alone.
 TOTALS = frozenset([
-    "energy_j", "cpu_seconds", "steal_seconds", "cpu_stall_seconds", "memory_stall_seconds", "io_stall_seconds",
+    "energy_j", "cpu_seconds", "wanted_seconds",
+    "steal_seconds", "cpu_stall_seconds", "memory_stall_seconds", "io_stall_seconds",
     "io_read_bytes", "io_written_bytes", "disk_read_bytes", "disk_written_bytes",
     "network_sent_bytes", "network_received_bytes",
     "pcie_sent_bytes", "pcie_received_bytes", "nvlink_sent_bytes", "nvlink_received_bytes",
@@ -79,7 +80,9 @@ class Metered:
     usage: Mapping[str, float] = field(default_factory=dict)  # of the process tree and the host, by name with unit
     series: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)  # device -> (second, watts)
     overhead_s: float = 0.0  # CPU time of the meter itself
+    interval_s: float | None = None  # mean time between two looks; None where only the ends were read
     settings: Mapping[str, str] = field(default_factory=dict)  # what was configured, and where
+    grid: Mapping[str, Any] = field(default_factory=dict)  # what a service said of the electricity when it ended
     notes: tuple[str, ...] = ()
 
     @property

@@ -19,7 +19,8 @@ def bucket(seconds: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """`busy_s` is the time in which at least one was under way, `sum_s` what all of them took together."""
+    """Those that ended, `failed` and `cancelled` ones too (the client left), and those that were `under_way` when the
+    run closed. `busy_s` is the time in which at least one was under way, `sum_s` what those that ended took in all."""
 
     count: int = 0
     failed: int = 0
@@ -27,6 +28,8 @@ class Requests:
     sum_s: float = 0.0
     slowest_s: float = 0.0
     latencies: Mapping[int, int] = field(default_factory=dict)  # bucket -> requests
+    cancelled: int = 0
+    under_way: int = 0
 
     def percentile(self, share: float) -> float | None:
         """The latency that `share` (0 to 1) of the requests did not exceed; None without a request."""
@@ -46,7 +49,8 @@ class Requests:
             latencies[number] = latencies.get(number, 0) + n
         return Requests(
             self.count + other.count, self.failed + other.failed, self.busy_s + other.busy_s, self.sum_s + other.sum_s,
-            max(self.slowest_s, other.slowest_s), latencies,
+            max(self.slowest_s, other.slowest_s), latencies, self.cancelled + other.cancelled,
+            self.under_way + other.under_way,
         )  # fmt: skip
 
 

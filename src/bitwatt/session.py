@@ -27,8 +27,9 @@ from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
 from bitwatt.folding import Folder, note
 from bitwatt.ledger import Ledger
-from bitwatt.machine import describe
+from bitwatt.machine import describe, float32
 from bitwatt.metering import Attached, Meter
+from bitwatt.observed import settled
 from bitwatt.observing import Observer, most
 from bitwatt.pricing import totals
 from bitwatt.ranks.identity import from_environment
@@ -77,6 +78,7 @@ class Session:
         self.path: Path | None = None
         self.requests: Serves | None = None  # counts what is served, if it is a server that is measured
         self._machine: Machine | None = None
+        self._float32 = float32()
         self._remarks: list[str] = []
         self._keep, self._root = keep, (root or store.FOLDER).absolute()  # the program may change its folder
         self._process = os.getpid()
@@ -156,13 +158,19 @@ class Session:
         notes += filter(None, [note(ledger)])
         if len(self._token.contexts) > context.PHASES:
             notes.append(f"more than {context.PHASES:,} phases were named: in the names of later ones numbers are #")
+        observed = self._observer.told(
+            most(harvest.device_memory for harvest in harvests),
+            max((h.device_peak for h in harvests if h.device_peak is not None), default=None),
+            self._beside.figures(),
+        )
+        spans = settled(spans, observed.phases if observed is not None else {}, seconds)
         return Run(
             id=self.id,
             name=self.name,
             started=self._started.isoformat(timespec="milliseconds"),
             seconds=seconds,
             ledger=ledger,
-            machine=self._machine if status == UNDER_WAY and self._machine is not None else describe(),
+            machine=self._machine if status == UNDER_WAY and self._machine is not None else describe(self._float32),
             phase_seconds=spans,
             layers=layers,
             command=self.command,
@@ -173,11 +181,7 @@ class Session:
             rank=None if rank is None else self._one_of(recognised(rank, ledger, layers), contents),
             meter=self._meter.metered(spans, on_device),
             requests=None if self.requests is None else self.requests.told(),
-            observed=self._observer.told(
-                most(harvest.device_memory for harvest in harvests),
-                max((h.device_peak for h in harvests if h.device_peak is not None), default=None),
-                self._beside.figures(),
-            ),
+            observed=observed,
         )
 
     def _one_of(self, rank: Rank, contents: dict[Op, int]) -> Rank:

@@ -41,7 +41,8 @@ def test_report_shows_the_newest_run_or_the_one_named(kept, capsys):
 
 
 @pytest.mark.parametrize(
-    "more", [["--lifetime", "old"], ["--beside", "x.json"], ["--by", "op"], ["--cost-model", "bops"], ["--pue", "1.2"]]
+    "more",
+    [["--lifetime", "old"], ["--beside", "x.json"], ["--by", "op"], ["--cost-model", "bops"], ["--against", "old"]],
 )
 def test_what_a_report_of_ranks_has_not_is_an_error(kept, capsys, more):
     said = told(capsys, "report", "--ranks", *more, status=2)

@@ -68,8 +68,10 @@ def test_energy_of_a_training_run_is_that_of_the_counter_and_its_phases_add_up()
         if name.startswith("evaluate")
     )
     assert evaluate == pytest.approx(gpu.energy_j / 4, rel=0.05)  # a quarter of the time, at the same work
-    assert run.meter.overhead_s / run.meter.seconds < 0.002
-    print(f"{gpu.energy_j:.1f} J, by hand {by_hand:.1f} J; the meter took {run.meter.overhead_s:.3f} s of CPU time")
+    told = f"the meter took {run.meter.overhead_s:.3f} s of CPU time and looked every {run.meter.interval_s:.2f} s"
+    print(f"{gpu.energy_j:.1f} J, by hand {by_hand:.1f} J; {told}; {run.meter.notes}")
+    assert run.meter.overhead_s / run.meter.seconds < 0.001
+    assert run.meter.interval_s < 2.5
 
 
 def test_a_run_that_sleeps_half_the_time_is_idle_half_the_time():
@@ -86,6 +88,23 @@ def test_a_run_that_sleeps_half_the_time_is_idle_half_the_time():
     assert gpu.idle_j == pytest.approx(watts[gpu.device.id] * gpu.idle_seconds, rel=0.05)
     told = f"idle {gpu.idle_seconds:.1f} of {session.run.meter.seconds:.1f} s at {gpu.idle_w:.1f} W"
     print(f"{told}: {gpu.idle_j:.0f} J; {gpu.note}")
+
+
+def test_the_switches_of_float32_are_in_the_run():
+    before = torch.get_float32_matmul_precision()
+    try:
+        torch.set_float32_matmul_precision("highest")
+        with bitwatt.measure("switched", keep=False) as session:
+            torch.set_float32_matmul_precision("high")
+            train(0.1)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    if torch.cuda.get_device_capability()[0] < 8:
+        assert "float32 on cuda" not in session.run.machine.facts
+        return
+    first, _, then = session.run.machine.facts["float32 on cuda"].partition("; then ")
+    assert first.startswith("matmul fp32, ")
+    assert then.startswith("matmul tf32, ")
 
 
 def test_a_fork_while_the_meter_runs_leaves_the_counter_to_the_parent():

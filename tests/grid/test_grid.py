@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 
+import bitwatt
 from bitwatt.config import PROVIDERS, Settings, settings
-from bitwatt.grid import Intensity, ask
+from bitwatt.grid import Intensity, ask, at_close, held
 from bitwatt.grid import http as http_client
 from bitwatt.grid.record import lasting
+from bitwatt.metering import Meter
+from bitwatt.sensors.counters import Clock
+from bitwatt.store import load
+from bitwatt.testing import FakeSensor
 from grid.grid_server import Answer, Request, serving
 
 BEGIN = datetime(2026, 3, 1, 10, 20, tzinfo=UTC)
@@ -33,6 +40,8 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     for name in ("ELECTRICITYMAPS_TOKEN", "WATTTIME_USER", "WATTTIME_PASSWORD"):
         monkeypatch.setenv(name, f"secret-{name.lower()}")
     monkeypatch.setattr(http_client, "_quiet", {})
+    monkeypatch.setattr(held, "_answers", {})
+    monkeypatch.setattr(held, "_refusals", {})
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
@@ -439,3 +448,59 @@ def test_without_codecarbon_a_country_is_unknown(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(codecarbon, "find_spec", lambda _: None)
     assert "pip install codecarbon" in ask(settings(country="FRA"), BEGIN, END).because
+
+
+# -- answers that a run holds
+
+
+def test_a_run_holds_what_the_grid_said_when_it_closed(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    values = halves((250, None), (250, None), (250, None), (250, None), start=now - timedelta(minutes=30))
+    with serving(Answer({"data": values})) as server:
+        told = switched_on("uk", server.url)
+        meter = Meter([FakeSensor(Clock(), {"cpu:0": 1e6})], shared=False)
+        for _ in range(3):
+            with bitwatt.measure("green", store=tmp_path / "runs", meter=meter, settings=told) as session:
+                time.sleep(0.05)
+        assert len(server.requests) == 1  # runs that follow each other share an answer
+    run = load(session.path)
+    assert run.meter is not None
+    assert (run.meter.grid["provider"], run.meter.grid["url"]) == ("uk", told.grid_url)
+    assert run.meter.grid["intensities"][0]["value_g_per_kwh"] == 250
+    assert run.meter.grid["intensities"][0]["note"] == "forecast"
+    # The service is gone, and nothing is kept beside: the file says all.
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
+    document = json.loads(bitwatt.report(run, format="json", settings=told))["energy"]
+    energy_j = run.meter.measured_j or 0.0
+    assert document["carbon"]["total_g"] == pytest.approx(energy_j / 3.6e6 * 250)
+    elsewhere = replace(told, grid_zone="SW1")
+    assert "cannot be reached" in ask(elsewhere, now, now, run.meter.grid).because  # another question
+
+
+def test_what_a_run_holds_of_a_part_of_its_time_is_asked_for_again_and_else_used() -> None:
+    with serving(good("uk")) as server:
+        told = switched_on("uk", server.url)
+        held = at_close(told, BEGIN, BEGIN + timedelta(minutes=5))
+        assert held["intensities"]
+        before = len(server.requests)
+        assert ask(told, BEGIN, END, held).intensities
+        assert len(server.requests) > before
+    later = END + timedelta(minutes=1)  # a question that is not kept
+    found = ask(told, BEGIN, later, held)
+    assert [one.to_dict() for one in found.intensities] == held["intensities"]
+
+
+def test_a_service_that_does_not_answer_costs_one_wait_and_no_run() -> None:
+    with serving(Answer({}, status=503)) as server:
+        told = switched_on("electricitymaps", server.url)
+        for _ in range(3):
+            assert at_close(told, BEGIN, END) == {}
+        assert len(server.requests) == 1
+    assert at_close(Settings(), BEGIN, END) == {}
+
+
+def test_rubbish_in_a_run_is_no_answer() -> None:
+    told = switched_on("uk", "http://127.0.0.1:9")
+    question = held.question(told)
+    for rubbish in ({}, {**question, "intensities": [1]}, {**question, "intensities": [{"valid_from": "then"}]}):
+        assert not ask(told, BEGIN, END, rubbish).intensities

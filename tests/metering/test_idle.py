@@ -86,3 +86,46 @@ def test_the_first_time_a_device_is_at_work_is_told():
     machine.run(7, busy=0.9)
     window.end()
     assert window.metered({}).usage["first_busy_seconds"] == pytest.approx(8, abs=1)
+
+
+def wants(machine: Machine, seconds: int, *, cpu: float, wanted: float) -> None:
+    key = ("process", "wanted_seconds")
+    for _ in range(seconds):
+        machine.process.levels[key] = machine.process.levels.get(key, 0.0) + wanted
+        machine.run(1, cpu=cpu)
+
+
+def test_waiting_for_a_processor_is_not_idle_and_told_apart():
+    machine = Machine()
+    machine.process.levels["process", "wanted_seconds"] = 0.0
+    window = machine.meter.window()
+    wants(machine, 10, cpu=0.2, wanted=0.5)  # it sleeps for half of each second, and had 0.2 s of the other
+    window.end()
+    usage = window.metered({}).usage
+    assert usage["idle_seconds"] == pytest.approx(5)
+    assert usage["cpu_wait_seconds"] == pytest.approx(3)
+    assert "wanted_seconds" not in usage
+
+
+def test_a_wait_that_is_told_when_it_is_over_belongs_to_the_time_before():
+    machine = Machine()
+    machine.process.levels["process", "wanted_seconds"] = 0.0
+    window = machine.meter.window()
+    wants(machine, 1, cpu=0.2, wanted=0.2)  # it waits since, and nobody tells
+    wants(machine, 1, cpu=0.4, wanted=1.8)
+    wants(machine, 1, cpu=0.0, wanted=0.0)
+    window.end()
+    usage = window.metered({}).usage
+    assert usage["idle_seconds"] == pytest.approx(1)
+    assert usage["cpu_wait_seconds"] == pytest.approx(1.4)
+
+
+def test_threads_that_share_processors_and_then_sleep_are_idle_while_they_sleep():
+    """Each waits for half of its time, but another one runs meanwhile."""
+    machine = Machine()
+    machine.process.levels["process", "wanted_seconds"] = 0.0
+    window = machine.meter.window()
+    wants(machine, 10, cpu=2.0, wanted=1.0)
+    wants(machine, 10, cpu=0.0, wanted=0.0)
+    window.end()
+    assert window.metered({}).usage["idle_seconds"] == pytest.approx(10)

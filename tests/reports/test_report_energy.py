@@ -13,10 +13,11 @@ from bitwatt.config import settings
 from bitwatt.ledger import Row
 from bitwatt.observed import Observed
 from bitwatt.readings import Device, Energy, Metered, PhaseEnergy
-from bitwatt.records import Machine, Op
-from bitwatt.reports.energy import money
+from bitwatt.records import Machine, Op, TensorSpec
+from bitwatt.reports.footprint import money
 from bitwatt.reports.power import chart, sparkline
 from bitwatt.reports.trouble import troubles
+from bitwatt.served import Requests
 from factories import make_run, metered, mm_op, transformer_run
 
 
@@ -226,3 +227,47 @@ def test_what_a_sample_took_says_how_far_it_is_known():
     run = make_run(rows, meter=modelled(), observed=Observed(processed={"train": {"samples": 1000}}))
     text = " ".join(bitwatt.report(run, settings=settings("/", show_modelled=True)).split())
     assert "per 1,000 samples: modelled 120 J · ≥ 2.62 MFLOP" in text
+
+
+def test_sci_is_shown_with_its_terms_where_there_is_a_unit():
+    made = {"intensity_g_per_kwh": 400, "pue": 1.5, "embodied_kg": 150, "embodied_lifetime_h": 35040}
+    counted = Observed(processed={"train": {"samples loaded": 9, "samples": 1000, "tokens": 50_000}})
+    run = transformer_run(meter=metered(), observed=counted)
+    # 1 Wh x 1.5 x 400 g/kWh = 0.6 g, and 12 s of 150 kg in 35,040 h = 14.3 mg
+    text = said(run, **made)
+    terms = "((1 Wh x PUE 1.5 x 400 g/kWh) + 14.3 mg embodied) / 1,000 samples"
+    assert f"SCI: 614 µg a sample = {terms}; 12.3 µg a token" in text
+    assert "((1 Wh x 400 g/kWh) + M not set) / 1,000 samples" in said(run, intensity_g_per_kwh=400)
+    found = json.loads(bitwatt.report(run, format="json", settings=settings("/", **made)))["energy"]["sci"]
+    grams = 0.6 + 150_000 * 12 / 3600 / 35040
+    assert found["units"]["samples"] == {"count": 1000, "g_each": pytest.approx(grams / 1000)}
+    assert (found["energy_kwh"], found["intensity_g_per_kwh"], found["pue"]) == (0.001, 400, 1.5)
+    assert "modelled 13.3 µg a sample" in said(
+        transformer_run(meter=modelled(), observed=counted), show_modelled=True, intensity_g_per_kwh=400
+    )
+    # a server's requests come first, loaders' samples last, and without an intensity there is none
+    served = transformer_run(meter=metered(), observed=counted, requests=Requests(500))
+    assert "/ 500 requests" in said(served, **made)
+    loaded = transformer_run(meter=metered(), observed=Observed(processed={"": {"samples loaded": 9}}))
+    assert "a sample loaded = " in said(loaded, **made)
+    assert "SCI" not in said(run)
+    assert "SCI" not in said(transformer_run(meter=metered()), **made)
+    assert json.loads(bitwatt.report(run, format="json", settings=settings("/")))["energy"]["sci"] is None
+
+
+def test_rows_passed_to_estimators_are_counted_once():
+    def op(name, rows):
+        return Op(f"sklearn.{name}", (("X", TensorSpec((rows, 20), "float64")),))
+
+    ledger = [
+        Row("fit", "Pipeline", op("pipeline.Pipeline.fit", 2000), 2),
+        Row("fit", "Pipeline.scaler", op("preprocessing.StandardScaler.fit", 2000), 2),  # called by the pipeline
+        Row("train/predict", "Forest", op("ensemble.RandomForestClassifier.predict", 500), 1),
+        Row("train/predict", "Forest", op("ensemble.RandomForestClassifier.predict_proba", 500), 1),
+    ]
+    observed = Observed(phases={"fit": (2, 2.0), "train/predict": (1, 0.1)})
+    run = make_run(ledger, seconds=4.0, observed=observed)
+    text = bitwatt.report(run, settings=settings("/"))
+    assert "Throughput: 4,000 rows fitted (1 k/s), 500 rows predicted (125/s) over 4 s" in text
+    assert "  in fit: 4,000 rows fitted (2 k/s)" in text
+    assert "  in train/predict: 500 rows predicted (5 k/s)" in text

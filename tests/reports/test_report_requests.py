@@ -13,9 +13,11 @@ from bitwatt.cli import main
 from bitwatt.config import settings
 from bitwatt.errors import BitwattError
 from bitwatt.impact.requests import MONTH_S
+from bitwatt.ledger import Row
 from bitwatt.readings import Device, Energy, Metered
+from bitwatt.records import Op
 from bitwatt.served import Requests, bucket
-from factories import make_run, transformer_run
+from factories import make_run, mm_op, transformer_run
 
 MADE = {"embodied_kg": 100, "embodied_lifetime_h": 10_000}
 SERVED = Requests(2_000, 3, 6.0, 8.0, 0.25, {bucket(0.002): 1_900, bucket(0.2): 100})
@@ -108,6 +110,23 @@ def test_inference_against_training() -> None:
     assert found["flops"]["passes_after"] == 2_001
     unknown = said(serving(meter=None), lifetime=training)
     assert "lifetime by energy: unknown" in unknown
+
+
+def test_parts_of_a_lifetime_that_are_modelled_or_missing_are_marked() -> None:
+    part = Energy(Device("cpu", "cpu"), 1000.0, "modelled", "TDP", 10.0)
+    lost = Energy(Device("gpu:9", "gpu"), None, "measured", "NVML", 10.0, note="vanished")
+    rows = [Row("forward", "", mm_op(64, 64, 64), 5), Row("forward", "", Op("no.such"), 1)]
+    training = make_run(rows, id="trained", meter=Metered(10.0, (part, lost)))
+    text = said(serving(), lifetime=training, settings=settings("/", show_modelled=True))
+    assert "(training modelled 1 kJ, a request 1 J)" in text
+    assert "(training ≥ 2.62 MFLOP, a request " in text
+    assert "not in training's energy: gpu:9: vanished" in text
+    found = document(serving(), lifetime=training, settings=settings("/", show_modelled=True))["lifetime"]
+    assert found["energy"]["marks"] == {"training": "modelled", "per_request": None}
+    assert found["flops"]["marks"] == {"training": "≥", "per_request": None}
+    text = said(serving(), lifetime=training)
+    assert "lifetime by energy: unknown: the energy of training is not known" in text
+    assert "not in training's energy: cpu: modelled, gpu:9: vanished" in text
 
 
 def test_the_lifetime_of_a_run_that_served_nothing_is_an_error() -> None:

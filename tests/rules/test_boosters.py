@@ -81,6 +81,20 @@ def test_a_continued_training_counts_new_trees_only() -> None:
     assert (facts["boost_rounds"], facts["boost_new"]) == (13, 3)
 
 
+@pytest.mark.parametrize("booster", ["gbtree", "dart"])
+@pytest.mark.parametrize("rounds", [60, 97])
+def test_long_trainings_are_read_in_whole_steps(booster: str, rounds: int) -> None:
+    """XGBoost writes beyond the end of a slice whose last step is not whole, and may take the program with it."""
+    xgboost = pytest.importorskip("xgboost")
+    known = booster_calls.data()
+    model = xgboost.XGBRegressor(n_estimators=rounds, booster=booster, max_depth=2, n_jobs=1)
+    _, run = _run(lambda: model.fit(known["R"], known["y"]).predict(known["R"]))
+    assert run.notes == ()
+    facts = {row.op.name.rpartition(".")[2]: dict(row.op.args) for row in run.ledger}
+    assert facts["fit"]["boost_trees"] == facts["predict"]["boost_trees"] == rounds
+    assert facts["fit"]["boost_sampled"]
+
+
 def test_a_booster_that_learns_more_between_predictions_is_read_again() -> None:
     xgboost = pytest.importorskip("xgboost")
     known = booster_calls.data()

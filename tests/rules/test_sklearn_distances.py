@@ -223,3 +223,45 @@ def test_products_of_rows_that_meet_nowhere_have_a_known_tanh() -> None:
     assert alone == 2
     assert together == pytest.approx(100 + smo.of_dot("sigmoid", 3))
     assert smo.predicted_kernel("sigmoid", 40, 3, 4, 0.0, coef0=1.0) == smo.of_dot("sigmoid", 3)
+
+
+def test_sparse_rows_meet_where_both_have_elements() -> None:
+    """Euclidean: three operations for each meeting, two for each pair, and the norms. Manhattan goes along the elements
+    of both rows: two where they meet, one elsewhere."""
+    known = {"p": 2.0, "found": 100, "wanted": False, "bits": 64, "lists": 0}
+    work = distances.sparse_reduction(100, 50, 80, metric="euclidean", stored=(500, 400), meeting=4005, **known)
+    assert amount(work) == 3 * 4005 + 2 * 8000 + 2 * 900
+    work = distances.sparse_reduction(100, 50, 80, metric="manhattan", stored=(500, 400), meeting=4005, **known)
+    assert amount(work) == 500 * 80 + 400 * 100
+    work = distances.sparse_reduction(100, 50, 80, metric="euclidean", stored=(500, -1), meeting=0, **known)
+    assert amount(work) == 3 * 500 * 80 + 2 * 8000 + 2 * 500 + 80 * (2 * 50 + 16)
+
+
+def test_trees_know_the_exponent_of_their_metric() -> None:
+    from sklearn.neighbors import KNeighborsRegressor
+
+    X = np.random.default_rng(0).normal(size=(90, 5))
+    counts = []
+    for p in (2, 3):
+        model = KNeighborsRegressor(2, algorithm="kd_tree", p=p).fit(X, X[:, 0])
+        counts.append(flops(lambda model=model: model.kneighbors(X)))
+    assert counts[1] > 5 * counts[0]  # a power for each feature of each distance
+    assert distances.per_pair("MinkowskiDistance:3.0", 5) == 5 * (2 + distances.POWER)
+
+
+def test_single_precision_fills_lanes_with_nothing() -> None:
+    assert amount(clusters.inertia(10, 13, 3, 32, -1)) == 10 * (3 * 13 + 22 + 2)
+    assert amount(clusters.inertia(10, 16, 3, 32, -1)) == 10 * (3 * 16 + 2)
+    assert amount(clusters.inertia(10, 14, 3, 64, -1)) == 10 * (3 * 14 + 2)
+
+
+def test_cosines_are_looked_at() -> None:
+    """Of small arguments 22 operations: with no weights and offsets the argument is zero or near to it."""
+    from sklearn.kernel_approximation import RBFSampler
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = RBFSampler(n_components=8, random_state=0).fit(X)
+    whole = flops(lambda: model.transform(X))
+    model.random_offset_[:], model.random_weights_[:] = 0.5, 0.0
+    assert flops(lambda: model.transform(X)) == 40 * 3 + 40 * 8 * (2 * 3 + 2 + 2 + 22)
+    assert whole > flops(lambda: model.transform(X))

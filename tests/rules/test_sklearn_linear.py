@@ -10,11 +10,13 @@ import pytest
 
 import bitwatt
 from bitwatt.formulas import lapack
+from bitwatt.formulas.arrays import logarithms
 from bitwatt.formulas.descent import coordinate_descent
 from bitwatt.formulas.linear import Design, lbfgs, linear_loss, product
 from bitwatt.formulas.vector import DOUBLE, SINGLE
 from bitwatt.records import Work
 from bitwatt.rules.sklearn.linear_sag import sag
+from bitwatt.rules.sklearn.linear_sgd import sgd_epoch_cost
 from executed import amount, counted, estimators, flops
 
 pytest.importorskip("sklearn")
@@ -168,6 +170,28 @@ def test_determination_runs_in_the_wider_precision() -> None:
         own = {name: n - asked.by("precision").get(name, 0) for name, n in whole.by("precision").items()}
         assert own[precision] == 11 * 70
         assert sum(own.values()) == 11 * 70
+
+
+def test_logarithms_of_what_is_sure_are_known() -> None:
+    """22 operations for a logarithm, 17 more near to one, none of one, and of zero a division."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    model = DecisionTreeClassifier().fit(X, X[:, 0] > 0)  # pure leaves
+    _, run = counted(lambda: model.predict_log_proba(X))
+    assert bitwatt.totals(run).by("op")["sklearn.tree.DecisionTreeClassifier.predict_log_proba"] == 80
+    assert amount(logarithms(1000, DOUBLE, 100, 200, 50)) == 750 * 22 + 100 * 17 + 50
+    assert amount(logarithms(1000, SINGLE, 100, 200, 50)) == 29_000
+
+
+def test_samples_far_on_the_right_do_not_move_the_weights() -> None:
+    """A logistic loss that is known at once takes 2 operations of 45, and a gradient of zero moves nothing."""
+    design = Design(100, 10, -1, DOUBLE)
+    near, far = (
+        sgd_epoch_cost(design, share, "log_loss", None, "constant", False, False, known)
+        for share, known in ((1.0, 0.0), (0.0, 1.0))
+    )
+    assert amount(near) - amount(far) == 5 * 1000 + 8 * 100 + 43 * 100
 
 
 def test_labels_may_be_strings() -> None:

@@ -306,3 +306,20 @@ def test_the_stand_in_speaks_as_the_real_library_does() -> None:
 def test_the_contract_holds(clock: FakeClock) -> None:
     sensor = Nvml(FakeNVML(clock, FakeGPU(nvlink_kib=(0, 0)), FakeGPU("GPU-b")), clock=clock)
     assert len(check_sensor(sensor, clock=clock, reads=8)) == 8
+
+
+def test_a_look_asks_for_what_moves_and_leaves_the_rest_for_later(clock: FakeClock) -> None:
+    gpu = FakeGPU(watts=250, pcie=(10**12, 10**12))
+    sensor, _ = opened(clock, gpu)
+    first = values(sensor.read())
+    assert {"energy_j", "memory_bytes", "clock_hz", "throttled", "other_processes"} <= set(first)
+    clock.advance(1)
+    look = values(sensor.look())
+    assert (
+        {"power_w", "utilisation"} <= set(look) <= {"power_w", "utilisation", "pcie_sent_bytes", "pcie_received_bytes"}
+    )
+    clock.advance(30)
+    assert {"memory_bytes", "clock_hz", "throttled"} <= set(values(sensor.look()))
+    gpu.pcie = (10**12 + 5, 10**12)
+    clock.advance(1)
+    assert values(sensor.read())["pcie_sent_bytes"] == 5  # at the ends they are not left for later

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import plistlib
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -93,12 +94,39 @@ def test_silence_is_none(tmp_path: Path) -> None:
     assert "nothing for 60 s" in reading.note
 
 
-def test_closing_ends_the_program(tmp_path: Path) -> None:
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_closing_ends_what_was_started(tmp_path: Path) -> None:
     sensor = Apple(printing(tmp_path))
     sensor.open()
-    process = sensor._stream._process  # type: ignore[union-attr]
+    process = Path(f"/proc/{sensor._stream.pid}")  # type: ignore[union-attr]
+    assert process.exists()
     sensor.close()
-    assert process.poll() is not None
+    for _ in range(200):
+        if not process.exists() or ") Z " in (process / "stat").read_text():  # nobody may look after orphans here
+            break
+        time.sleep(0.02)
+    else:
+        pytest.fail("it goes on")
+
+
+def test_the_program_never_meets_what_is_started(tmp_path: Path) -> None:
+    """It waits for its own children, all of them, and has a handler for their ends."""
+    code = (
+        "import os, signal, sys, time\n"
+        "from bitwatt.sensors.apple import Apple\n"
+        "sensor = Apple(sys.argv[1:])\n"
+        "sensor.open()\n"
+        "ended = []\n"
+        "signal.signal(signal.SIGCHLD, lambda *_: ended.append(1))\n"
+        "try: os.waitpid(-1, os.WNOHANG); sys.exit('there is a child')\n"
+        "except ChildProcessError: pass\n"
+        "child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, '-c', ''])\n"
+        "assert os.wait()[0] == child\n"
+        "sensor.close()\n"
+        "time.sleep(0.3)\n"
+        "assert len(ended) == 1, ended\n"
+    )
+    subprocess.run([sys.executable, "-c", code, *printing(tmp_path)], check=True, timeout=60)
 
 
 def test_a_forked_child_takes_nothing_from_its_parent(tmp_path: Path) -> None:

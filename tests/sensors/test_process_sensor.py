@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from bitwatt.readings import Reading
 from bitwatt.sensors.process import Process
 from bitwatt.sensors.tree import Elsewhere, Linux, Sample, System, Tree, family
+from bitwatt.sensors.waiting import Wanted
 from bitwatt.testing import FakeClock
 
 BURN = "import time\nwhile time.process_time() < {}: pass\n{}"
@@ -150,6 +152,57 @@ def test_a_number_that_is_used_again_is_another_process() -> None:
     assert tree.use().cpu_s == 4.0
 
 
+def test_bytes_are_looked_at_seldom_and_none_is_lost_or_counted_twice() -> None:
+    script, clock = Script(), FakeClock()
+    script.put(1, 0, 0.0, io=1000)
+    script.put(2, 1, 0.0, io=50)
+    tree = Tree(1, script, clock)
+    asked: list[bool] = []
+    sample = script.sample
+
+    def seen(pid: int, io: bool = True) -> Sample | None:
+        asked.append(io)
+        found = sample(pid)
+        return found if io or found is None else replace(found, io=())
+
+    script.sample = seen  # type: ignore[method-assign]
+    script.put(1, 0, 1.0, io=1010)
+    clock.advance(1)
+    use = tree.use()
+    assert (use.cpu_s, use.io[0], any(asked)) == (1.0, 0, False)
+    script.put(3, 1, 0.5, io=7)  # born between
+    clock.advance(1)
+    assert tree.use(thoroughly=True).io[0] == 17
+    del script.now[2]
+    script.put(1, 0, 1.0, inherited_s=0.0, io=1090)  # the dead one's 50 bytes, 10 more of its own, and 20
+    clock.advance(1)
+    asked.clear()
+    assert tree.use().io[0] == 17 + 30
+    assert any(asked)  # since one has died
+
+
+def threads(root: Path, pid: int, **wanted: tuple[float, float]) -> None:
+    for name, (ran, waited) in wanted.items():
+        place = root / (f"{pid}/task/{name[1:]}" if name[0] == "t" else name[1:])
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "schedstat").write_text(f"{ran * 1e9:.0f} {waited * 1e9:.0f} 12\n")
+
+
+def test_waiting_for_a_processor_is_told_from_sleeping(tmp_path: Path) -> None:
+    wanted = Wanted(5, tmp_path)
+    threads(tmp_path, 5, t5=(10.0, 3.0), t6=(0.0, 0.0), p9=(1.0, 0.0))
+    assert wanted.look(0.0, 0.0, {5, 9}) == 0.0
+    threads(tmp_path, 5, t5=(10.1, 3.1), t6=(0.2, 0.5), p9=(1.0, 0.0))
+    assert wanted.look(1.0, 1.0, {5, 9}) == pytest.approx(0.7)  # the thread that wanted most
+    threads(tmp_path, 5, t5=(10.1, 3.1), t6=(0.2, 0.5), p9=(1.1, 0.8))
+    assert wanted.look(2.0, 2.0, {5, 9}) == pytest.approx(0.7 + 0.9)  # a child
+    threads(tmp_path, 5, t7=(0.1, 0.1))
+    assert wanted.look(3.0, 3.0, {5, 9}) == pytest.approx(1.6 + 0.2)  # born since
+    threads(tmp_path, 5, t5=(20.0, 3.1))
+    assert wanted.look(4.0, 3.0, {5, 9}) == pytest.approx(1.8)  # nobody waited: CPU time says it all
+    assert Wanted(5, tmp_path / "nothing").look(0.0, None, {5}) is None
+
+
 def test_time_of_a_child_killed_in_the_middle_is_kept() -> None:
     sensor = Process()
     sensor.open()
@@ -249,6 +302,19 @@ def test_a_reading_is_cheap() -> None:
             sensor.read()
         costs.append((time.process_time() - began) / 20)
     assert min(costs) < 0.001  # a thousandth of a core at one reading a second
+
+
+def test_a_look_leaves_the_host_for_later(tmp_path: Path) -> None:
+    script, clock = Script(), FakeClock()
+    script.put(1, 0, 0.0)
+    fake_proc(tmp_path, stat="100 0 100 800 0 0 0 0", stalled_us=0, network=(0, 0))
+    sensor = Process(1, proc=tmp_path, system=script, clock=clock)
+    sensor.open()
+    clock.advance(1)
+    assert {reading.device for reading in sensor.look()} == {"process"}
+    assert {reading.device for reading in sensor.read()} == {"process", "host"}
+    clock.advance(6)
+    assert {reading.device for reading in sensor.look()} == {"process", "host"}
 
 
 def test_nothing_to_read_with_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

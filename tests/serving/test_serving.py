@@ -54,8 +54,9 @@ def test_without_a_request_there_is_no_percentile() -> None:
 
 
 def test_what_two_processes_served_adds_up() -> None:
-    one, other = Requests(2, 1, 0.5, 0.6, 0.4, {1: 2}), Requests(3, 0, 0.2, 0.3, 0.1, {1: 1, 2: 2})
-    assert one + other == Requests(5, 1, 0.7, pytest.approx(0.9), 0.4, {1: 3, 2: 2})
+    one = Requests(2, 1, 0.5, 0.6, 0.4, {1: 2}, cancelled=1, under_way=2)
+    other = Requests(3, 0, 0.2, 0.3, 0.1, {1: 1, 2: 2}, under_way=1)
+    assert one + other == Requests(5, 1, 0.7, pytest.approx(0.9), 0.4, {1: 3, 2: 2}, 1, 3)
 
 
 # -- ways in
@@ -120,6 +121,51 @@ def test_tasks_and_asynchronous_streams() -> None:
     assert found.count == 11
     assert found.sum_s >= 10 * 0.05
     assert found.busy_s < found.sum_s / 2  # ten at a time
+
+
+def test_requests_under_way_belong_to_the_run_that_closes() -> None:
+    served = meter()
+    with served.request():
+        pass
+    late = served.request()
+    with late:
+        time.sleep(0.02)
+        run = served.close()
+        assert run is not None
+        assert run.requests is not None
+        assert (run.requests.count, run.requests.under_way) == (1, 1)
+        assert run.requests.busy_s >= 0.02
+        assert any("1 requests were under way" in note for note in run.notes)
+    with served.request():  # the next run knows nothing of it
+        pass
+    found = closed(served)
+    assert (found.count, found.under_way) == (1, 0)
+
+
+def test_a_client_that_leaves_is_counted_apart_and_is_no_failure() -> None:
+    served = meter()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/broken":
+            raise ValueError("no such page")
+        await asyncio.sleep(60)
+
+    app = served.asgi(slow)
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(_request(app, "/")) for _ in range(3)]
+        await asyncio.sleep(0.02)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, _request(app, "/broken"), return_exceptions=True)
+
+    asyncio.run(main())
+    found = closed(served)
+    assert (found.count, found.failed, found.cancelled, found.under_way) == (4, 1, 3, 0)
+
+
+async def _request(app: Any, path: str) -> None:
+    await app({"type": "http", "path": path}, None, None)
 
 
 def test_threads_lose_nothing() -> None:

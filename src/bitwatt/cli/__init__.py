@@ -10,7 +10,7 @@ import sys
 from bitwatt.errors import BitwattError
 
 #: Each is a module here: its docstring is the help, `configure` adds its options, `main` does it.
-VERBS = ("run", "report", "join", "what-if", "ls", "explain", "models", "doctor")
+VERBS = ("run", "report", "join", "what-if", "ls", "machines", "explain", "models", "doctor")
 
 
 class _Version(argparse.Action):

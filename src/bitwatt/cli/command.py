@@ -44,10 +44,10 @@ def run(program: list[str], args: argparse.Namespace) -> int:
 
     name = args.name or os.path.basename(program[0])
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [*_PASSED, signal.SIGCHLD])
-    _adopt()
     measured = measure(name, keep=not args.no_keep, store=args.store, command=shlex.join(program),
                        meter=not args.no_meter, settings=settings_of(args))  # fmt: skip
     session = measured.__enter__()
+    _adopt()  # not before: what sensors start is no part of the command
     session.remark("a command: its processes were metered, and nothing in them was counted")
     status, error = 127, None
     try:

@@ -8,7 +8,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from bitwatt.cli.settings import settings_of
+
+if TYPE_CHECKING:
+    from bitwatt.config import Settings
 
 #: What to type -> how to start it: with the arguments of the launcher, and how to call bitwatt in each process.
 Launch = Callable[[list[str], list[str]], None]
@@ -69,12 +74,12 @@ def run(launch: Launch, arguments: list[str], options: list[str], args: Any) -> 
     finally:
         if not args.quiet and not args.no_keep:
             sys.stdout.flush()
-            sys.stderr.write(told(args.store, began))
+            sys.stderr.write(told(args.store, began, settings_of(args)))
             sys.stderr.flush()
     return 0
 
 
-def told(store: Path | None, began: datetime) -> str:
+def told(store: Path | None, began: datetime, settings: Settings | None = None) -> str:
     """The jobs of a store that began since then, as text."""
     from bitwatt.jobs import since
     from bitwatt.reports.ranks import render
@@ -82,7 +87,8 @@ def told(store: Path | None, began: datetime) -> str:
 
     option = f" --store {store}" if store else ""
     texts = [
-        f"\n{render(job)}show it again with: bitwatt report --ranks{option} {job.job}\n" for job in since(began, store)
+        f"\n{render(job, settings=settings)}show it again with: bitwatt report --ranks{option} {job.job}\n"
+        for job in since(began, store)
     ]
     return fitting("".join(texts), sys.stderr.encoding)
 

@@ -37,15 +37,41 @@ def check_report_options(args: argparse.Namespace) -> None:
             raise UnknownNameError(f"--{option} is one of {', '.join(known)}, not {value!r}")
 
 
-def beside(args: argparse.Namespace) -> dict[str, Any]:
-    """What `bitwatt report` shows beside a run: the run that trained its model, a trace of another tool."""
+#: Instead of a run: all others of its name.
+MEDIAN = "median"
+
+
+def beside(args: argparse.Namespace, run: Run) -> dict[str, Any]:
+    """What `bitwatt report` shows beside a run: the run that trained its model, runs of the same task, a trace of
+    another tool."""
     from bitwatt.store import load
 
     training = getattr(args, "lifetime", None)
     return {
+        "against": _against(args, run),
         "lifetime": None if training is None else load(training, args.store),
         "beside": getattr(args, "beside", None),
     }
+
+
+def _against(args: argparse.Namespace, run: Run) -> list[Run]:
+    from bitwatt.errors import UnknownNameError
+    from bitwatt.ranks.join import UNDER_WAY
+    from bitwatt.store import load, runs
+
+    which = getattr(args, "against", None)
+    if which is None:
+        return []
+    if which != MEDIAN:
+        return [load(which, args.store)]
+    alike = [
+        kept.path
+        for kept in runs(args.store)
+        if kept.name == run.name and kept.id != run.id and kept.rank is None and kept.status != UNDER_WAY
+    ]
+    if not alike:
+        raise UnknownNameError(f"no other run is called {run.name!r}, so there is no median of them")
+    return [load(path) for path in alike]
 
 
 def written(run: Run, args: argparse.Namespace, stream: TextIO) -> str:
@@ -56,6 +82,6 @@ def written(run: Run, args: argparse.Namespace, stream: TextIO) -> str:
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if stream.isatty() else WIDTH
     text = report(
         run, format=args.format, by=args.by, cost_model=args.cost_model, width=width, color=wants_color(stream),
-        settings=settings_of(args), **beside(args),
+        settings=settings_of(args), **beside(args, run),
     )  # fmt: skip
     return fitting(text, stream.encoding) if args.format == "text" else text

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from bitwatt.cli.options import add_report_options, add_store_option, beside, written
-from bitwatt.cli.settings import add_settings_options, given, settings_of
+from bitwatt.cli.settings import add_settings_options, settings_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--ranks", action="store_true", help="all ranks of a job as one: who did what, who held up whom"
     )
     parser.add_argument("--lifetime", metavar="RUN", help="the run that trained what this one serves")
+    parser.add_argument(
+        "--against", metavar="RUN", help="place it beside another run of the same task, or the median of its name"
+    )
     parser.add_argument("--beside", metavar="FILE", type=Path, help="a torch.profiler trace, or a CSV of ncu")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write there instead of to the terminal")
 
@@ -43,7 +46,7 @@ def main(args: argparse.Namespace) -> int:
             return 0
         text = report(
             run, format=args.format, by=args.by, cost_model=args.cost_model, settings=settings_of(args),
-            **beside(args),
+            **beside(args, run),
         )  # fmt: skip
     if args.output is None:
         sys.stdout.write(text)
@@ -59,9 +62,8 @@ def _only_for_ranks(args: argparse.Namespace) -> None:
     """What is asked for and would not be answered is an error, not silence."""
     from bitwatt.errors import BitwattError
 
-    asked = [f"--{name}" for name in ("lifetime", "beside", "by") if getattr(args, name) is not None]
+    asked = [f"--{name}" for name in ("lifetime", "against", "beside", "by") if getattr(args, name) is not None]
     asked += ["--cost-model"] if args.cost_model != "flops" else []
-    asked += [f"--{name.replace('_', '-')}" for name in given(args)]
     if asked:
         raise BitwattError(f"{', '.join(asked)}: a report of --ranks has no such part; ask for it of one rank's run")
 
@@ -71,5 +73,5 @@ def ranks(args: argparse.Namespace) -> str:
     from bitwatt.reports.ranks import render
     from bitwatt.reports.text import fitting
 
-    text = render(join(args.run, args.store), args.format)
+    text = render(join(args.run, args.store), args.format, settings_of(args))
     return fitting(text, sys.stdout.encoding) if args.output is None else text

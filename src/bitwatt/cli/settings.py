@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,13 +18,14 @@ FLAGS = {
 SWITCHES = ("show_modelled", "measured_peaks")
 
 
-def add_settings_options(parser: argparse.ArgumentParser) -> None:
+def add_settings_options(parser: argparse.ArgumentParser, only: Collection[str] = ()) -> None:
+    """All of them, or those that a verb has a use for."""
     from bitwatt.config import about
 
     group = parser.add_argument_group("settings", "as in bitwatt.toml or [tool.bitwatt]; flags come first")
-    for name, shown in FLAGS.items():
+    for name, shown in [(name, shown) for name, shown in FLAGS.items() if not only or name in only]:
         group.add_argument(_flag(name), dest=f"setting_{name}", metavar=shown, help=about(name))
-    for name in SWITCHES:
+    for name in [name for name in SWITCHES if not only or name in only]:
         group.add_argument(_flag(name), dest=f"setting_{name}", action="store_const", const=True, help=about(name))
 
 

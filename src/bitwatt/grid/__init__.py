@@ -8,25 +8,28 @@ from __future__ import annotations
 
 import importlib
 import threading
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from bitwatt.config import Settings
+from bitwatt.grid.held import answered, for_a_run, is_paused, pause, recent
 from bitwatt.grid.kept import keep, kept
-from bitwatt.grid.record import Grid, Intensity, UnavailableError
+from bitwatt.grid.record import Grid, Intensity, UnavailableError, covers
 
-__all__ = ["Grid", "Intensity", "UnavailableError", "ask"]
+__all__ = ["Grid", "Intensity", "UnavailableError", "ask", "at_close"]
 
 #: Asked where no provider is switched on, or where it fails, in this order.
 _STATIC = ("static", "codecarbon")
 
 
-def ask(settings: Settings, begin: datetime, end: datetime) -> Grid:
+def ask(settings: Settings, begin: datetime, end: datetime, held: Mapping[str, Any] | None = None) -> Grid:
     """The intensities of the electricity between two moments, by the provider of the settings; else the user's own
-    number; else CodeCarbon's table for the user's country. Else none, and why."""
+    number; else CodeCarbon's table for the user's country. Else none, and why. `held` is what `at_close` found then."""
     reasons = []
     for name in (*((settings.grid_provider,) if settings.grid_provider else ()), *_STATIC):
         try:
-            found = _fetch(name, settings, begin, end)
+            found = _fetch(name, settings, begin, end, answered(held or {}, settings))
         except UnavailableError as error:
             if str(error):
                 reasons.append(f"{name}: {error}")
@@ -35,14 +38,36 @@ def ask(settings: Settings, begin: datetime, end: datetime) -> Grid:
     return Grid((), "; ".join(reasons) or "no country, intensity or grid provider is set")
 
 
-def _fetch(name: str, settings: Settings, begin: datetime, end: datetime) -> list[Intensity]:
+def at_close(settings: Settings, begin: datetime, end: datetime) -> dict[str, Any]:
+    """What the provider of the settings says of a run that has just ended, to be kept in it; empty where none is
+    switched on, or it does not answer. Runs that follow each other closely share an answer, and a refusal."""
+    if settings.grid_provider is None or is_paused(settings):
+        return {}
+    try:
+        found = recent(settings, begin, end) or _fetch(settings.grid_provider, settings, begin, end, [])
+    except (UnavailableError, RuntimeError):  # the latter where Python ends, and starts no thread any more
+        pause(settings)
+        return {}
+    return for_a_run(settings, found)
+
+
+def _fetch(name: str, settings: Settings, begin: datetime, end: datetime, held: list[Intensity]) -> list[Intensity]:
+    """What the run holds, if that is all of it; what was kept; what the service says; what the run holds."""
+    if name in _STATIC:
+        return list(importlib.import_module(f"bitwatt.grid.{name}").fetch(settings, begin, end))
+    known = held if covers(held, begin, end) else kept(settings, begin, end)
+    try:
+        return known or _served(name, settings, begin, end)
+    except UnavailableError:
+        if held:
+            return held
+        raise
+
+
+def _served(name: str, settings: Settings, begin: datetime, end: datetime) -> list[Intensity]:
     """Services run in a thread that nobody waits for longer than the settings allow: the time limit of a socket is
     for each piece of an answer, not for all of it."""
     fetch = importlib.import_module(f"bitwatt.grid.{name}").fetch
-    if name in _STATIC:
-        return list(fetch(settings, begin, end))
-    if known := kept(settings, begin, end):
-        return known
     answer: list[list[Intensity] | UnavailableError] = []
 
     def work() -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from bitwatt import state
 from bitwatt.config import Settings
-from bitwatt.grid.record import Intensity, UnavailableError
+from bitwatt.grid.held import question
+from bitwatt.grid.record import Intensity, UnavailableError, covers
 
 #: Values that a provider calls forecast or estimated may change until then.
 _FINAL = timedelta(days=2)
@@ -26,9 +27,7 @@ def kept(settings: Settings, begin: datetime, end: datetime) -> list[Intensity]:
 
 def keep(settings: Settings, begin: datetime, end: datetime, found: list[Intensity]) -> None:
     """If it is final: the whole span is covered, by values that will not change."""
-    starts = [one.valid_from for one in found if one.valid_from]
-    stops = [one.valid_to for one in found if one.valid_to]
-    if not starts or not stops or min(starts) > begin or max(stops) < end:
+    if not covers(found, begin, end):
         return
     if any(one.note for one in found) and datetime.now(UTC) - end < _FINAL:
         return
@@ -41,6 +40,7 @@ def keep(settings: Settings, begin: datetime, end: datetime, found: list[Intensi
 
 
 def _file(settings: Settings, begin: datetime, end: datetime) -> Path:
-    question = (settings.grid_provider, settings.grid_zone, settings.grid_signal, settings.grid_kind, settings.grid_url)
-    told = json.dumps([*question, begin.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()])
+    told = json.dumps(
+        [*question(settings).values(), begin.astimezone(UTC).isoformat(), end.astimezone(UTC).isoformat()]
+    )
     return state.folder() / "grid" / f"{hashlib.sha256(told.encode()).hexdigest()[:24]}.json"

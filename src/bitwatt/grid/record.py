@@ -106,3 +106,12 @@ def within(found: Iterable[Intensity], begin: datetime, end: datetime) -> list[I
         if one.valid_from and one.valid_to and one.valid_to > begin and one.valid_from < end:
             kept.setdefault(one.valid_from, one)
     return list(kept.values())
+
+
+def covers(found: Iterable[Intensity], begin: datetime, end: datetime) -> bool:
+    """Whether every moment of a span has a value."""
+    spans = sorted((one.valid_from, one.valid_to) for one in found if one.valid_from and one.valid_to)
+    for start, stop in spans:
+        if start <= begin:
+            begin = max(begin, stop)
+    return begin >= end and bool(spans)

@@ -4,6 +4,7 @@ that its driver gives, letter for letter but for case: one that is not listed is
 from __future__ import annotations
 
 import functools
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -80,28 +81,33 @@ class Chip:
     def vector(self, format: str) -> Peak | None:
         return next((self.peaks[name] for name in VECTOR.get(format, ()) if name in self.peaks), None)
 
-    def part(self, cores: int) -> Chip:
-        """So many of its cores: what a virtual machine or a container has of a CPU. Memory is shared, and stays."""
-        if self.cores is None or cores >= self.cores:
+    def part(self, cores: float, sockets: int = 1) -> Chip:
+        """So many cores of so many of it: fewer in a virtual machine or a container, more where there are several
+        sockets. The cores of a socket share its memory; each socket has its own."""
+        if self.cores is None or (cores >= self.cores and sockets == 1):
             return self
-        share = cores / self.cores
-        source = f"{cores} of {self.cores} cores; {self.source}"
+        share = min(cores / self.cores, sockets)
+        used = math.ceil(share)
+        whole = f"{used} x {self.cores}" if used > 1 else f"{self.cores}"
+        source = f"{'' if share == used else f'{cores:g} of '}{whole} cores; {self.source}"
         peaks = {name: replace(peak, value=peak.value * share, source=source) for name, peak in self.peaks.items()}
-        return replace(self, peaks=peaks, source=source)
+        memory = self.bandwidth and replace(self.bandwidth, value=self.bandwidth.value * used)
+        return replace(self, peaks=peaks, bandwidth=memory, source=source, tdp_w=self.tdp_w and self.tdp_w * used)
 
 
 def find(
     name: str,
     settings: Settings | None = None,
     measured: Mapping[str, float] | None = None,
-    cores: int | None = None,
+    cores: float | None = None,
+    sockets: int = 1,
 ) -> Chip | None:
     """The device called `name`: as the settings say, else (where `measured` is given) as measured here, else as the
-    catalogue has it, of which so many `cores` are there. Each peak keeps its own source. None where nobody knows
-    anything of it."""
+    catalogue has it, of which so many `cores`, in so many `sockets`, are there. Each peak keeps its own source. None
+    where nobody knows anything of it."""
     known = _by_name().get(_plain(name))
     if known is not None and cores is not None:
-        known = known.part(cores)
+        known = known.part(cores, sockets)
     overrides = (settings.peaks if settings else {}) or {}
     told = {**overrides.get("*", {})}
     for device, table in overrides.items():

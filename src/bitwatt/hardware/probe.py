@@ -217,9 +217,9 @@ def _nothing() -> None:
     """The call has already waited."""
 
 
-def state_file() -> Path:
+def state_file(machine: str = "") -> Path:
     """One for each machine: home folders are shared in clusters."""
-    return state.folder() / f"probe-{state.machine()}.json"
+    return state.folder() / f"probe-{machine or state.machine()}.json"
 
 
 def save(probes: list[Probe]) -> Path:
@@ -234,9 +234,10 @@ def save(probes: list[Probe]) -> Path:
     return file
 
 
-def measured(device: str) -> dict[str, float]:
-    """What was measured here of a device: format, or bandwidth -> a second. Empty where nothing was."""
-    rates = _read(state_file()).get(device, {}).get("rates", {})
+def measured(device: str, machine: str = "") -> dict[str, float]:
+    """What was measured of a device, here or on the machine of that id: format, or bandwidth -> a second. Empty where
+    nothing was."""
+    rates = _read(state_file(machine)).get(device, {}).get("rates", {})
     return {format: float(rate["value"]) for format, rate in rates.items()}
 
 

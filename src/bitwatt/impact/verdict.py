@@ -84,7 +84,7 @@ def _words(flops: int | None, bops: int | None, energy: int | None, bits: int | 
         return COSTLY
     if energy is None:
         return "unknown: the energy of one of them was not measured"
-    return MIXED
+    return MIXED if len(known) == 3 else "unknown: the work of one of them was not counted"
 
 
 def alone(run: Point, ideal_j: float | None) -> Verdict:

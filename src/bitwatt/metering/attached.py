@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 from bitwatt.config import Settings
 from bitwatt.context import Token
-from bitwatt.metering.configured import configured
+from bitwatt.metering.configured import Configured, configured
 from bitwatt.metering.meter import Meter, the_meter
 from bitwatt.metering.sync import synchronise
 from bitwatt.metering.window import Window
@@ -19,13 +22,13 @@ class Attached:
     def __init__(self, meter: bool | Meter, token: Token, settings: Settings | None = None) -> None:
         self.remarks: list[str] = []
         self._window: Window | None = None
-        self._told: Mapping[str, str] = {}
+        self._configured = Configured()
+        self._began = datetime.now(UTC)
         if not meter:
             return
         try:
-            found = configured(settings)
-            self._told = found.told
-            self._window = (the_meter() if meter is True else meter).window(found.options)
+            self._configured = configured(settings)
+            self._window = (the_meter() if meter is True else meter).window(self._configured.options)
             token.meter = self._window.regions
         except Exception as error:
             self._failed(error)
@@ -50,10 +53,25 @@ class Attached:
         if self._window is None:
             return None
         try:
-            return self._window.metered(phase_seconds, device_seconds, self._told)
+            found = self._window.metered(phase_seconds, device_seconds, self._configured.told)
         except Exception as error:
             self._failed(error)
             return None
+        return found if self._window.ended is None else replace(found, grid=self._grid())
+
+    def _grid(self) -> dict[str, Any]:
+        """What the grid says of the run, if the settings name a service: that may take as long as they allow."""
+        if self._configured.settings.grid_provider is None:
+            return {}
+        from bitwatt import grid  # few need it
+
+        try:
+            return grid.at_close(self._configured.settings, self._began, datetime.now(UTC))
+        except KeyboardInterrupt:  # the program has ended: what is left to interrupt is this
+            self.remarks.append("the grid's answer was not waited for")
+        except Exception as error:
+            self._failed(error)
+        return {}
 
     def _failed(self, error: Exception) -> None:
         remark = f"the meter failed: {type(error).__name__}: {error}"

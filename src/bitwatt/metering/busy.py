@@ -6,6 +6,8 @@ from bitwatt.metering.board import GAP, Board
 
 #: The kernel counts a process's time in steps of a hundredth; a reading is off by up to two.
 TICK = 0.02
+#: For how long some thread of the tree has run or waited for a processor, as far as it was looked at.
+WANTED = "wanted_seconds"
 
 
 class Busy:
@@ -17,9 +19,10 @@ class Busy:
         self._idle: dict[str, float] = {}
         self._held: dict[str, list[float]] = {}  # seconds and joules of intervals in which a GPU did nothing
         self._still: set[str] = set()
-        self._cpu: tuple[float, float] | None = None
+        self._cpu: tuple[float, float, float] | None = None
         self._process_idle: float | None = None
-        self._pulse: tuple[float, float, float] | None = None
+        self._waited = self._recent = 0.0  # for a processor; idle in the last stretch
+        self._pulse: tuple[float, float] | None = None
         self._own = [0.0, 0.0, 0.0]  # since the tree was last read: seconds looked at, of them idle, and CPU time
         self._first: float | None = None
 
@@ -40,21 +43,33 @@ class Busy:
         key = ("process", "cpu_seconds")
         at = board.when(key)
         if at is not None:
-            before, self._cpu = self._cpu, (at, board.totals[key])
+            wanted = board.totals.get(("process", WANTED), 0.0)
+            before, self._cpu = self._cpu, (at, board.totals[key], wanted)
             if before is None:
                 self._process_idle = 0.0
             elif 0 < (span := at - before[0]) <= GAP and self._process_idle is not None:
-                self._process_idle += self._idle_in(span, board.totals[key] - before[1])
+                idle = self._idle_in(span, board.totals[key] - before[1])
+                self._process_idle += idle
+                self._wait(span, idle, wanted - before[2])
 
-    def pulse(self, now: float, spent: float, wanted: float) -> None:
+    def _wait(self, span: float, idle: float, wanted: float) -> None:
+        """A thread that waits for a processor is not idle. The kernel tells of a wait when it is over: what is more
+        than fits belongs to the stretch before."""
+        here = max(0.0, idle - max(0.0, span - wanted))
+        before = min(max(0.0, wanted - span), self._recent)
+        self._process_idle = (self._process_idle or 0.0) - here - before
+        self._waited += here + before
+        self._recent = idle - here
+
+    def pulse(self, now: float, spent: float) -> None:
         """CPU time of this process alone, which is cheap to ask for: several threads that work and rest in turn would
-        else seem to be at work all the time. Its main thread also `wanted` to run while others had the processors."""
-        before, self._pulse = self._pulse, (now, spent, wanted)
+        else seem to be at work all the time."""
+        before, self._pulse = self._pulse, (now, spent)
         if before is not None and 0 < (span := now - before[0]) <= GAP:
-            busy = max(spent - before[1], wanted - before[2])
+            busy = spent - before[1]
             self._own[0] += span
             self._own[1] += max(0.0, span - busy)
-            self._own[2] += spent - before[1]
+            self._own[2] += busy
 
     def _idle_in(self, span: float, tree: float) -> float:
         """Of a stretch in which the tree had so much CPU time: what this process did not use, less its children's."""
@@ -80,4 +95,6 @@ class Busy:
 
     def told(self) -> dict[str, float]:
         found = {} if self._process_idle is None else {"idle_seconds": self._process_idle}
+        if self._process_idle is not None and self._waited:
+            found["cpu_wait_seconds"] = self._waited
         return found if self._first is None else found | {"first_busy_seconds": self._first}

@@ -16,6 +16,7 @@ class Configured:
 
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
 
 
 def configured(given: Settings | None = None) -> Configured:
@@ -25,5 +26,9 @@ def configured(given: Settings | None = None) -> Configured:
     except (BitwattError, OSError) as error:
         warnings.warn(f"bitwatt: settings are not applied: {error}", stacklevel=3)
         return Configured(told={"settings": f"not applied: {error}"})
-    options = {"modelled": {"tdp_w": found.tdp_w}} if found.tdp_w is not None else {}
-    return Configured(options, found.told())
+    given_to: dict[str, dict[str, Any]] = {
+        "modelled": {"tdp_w": found.tdp_w, "cores": found.modelled_cores, "curve": found.modelled_curve},
+        "dcgm": {"url": found.dcgm_url},
+    }
+    options = {name: {key: value for key, value in one.items() if value} for name, one in given_to.items()}
+    return Configured({name: one for name, one in options.items() if one}, found.told(), found)

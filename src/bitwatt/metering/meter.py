@@ -19,20 +19,22 @@ from typing import Any
 
 from bitwatt.metering.board import ENERGY, GAP, Board, Key, Snapshot
 from bitwatt.metering.host import Host, folder
-from bitwatt.metering.process import OwnProcess, wanted_seconds
+from bitwatt.metering.process import OwnProcess
+from bitwatt.metering.pulses import PULSES, Pulses
 from bitwatt.metering.sync import synchronise
 from bitwatt.metering.window import Window
 from bitwatt.readings import MODELLED, TOTALS
 from bitwatt.sensors import Opened, Sensor, available
 
-#: Seconds between two looks. The more a read costs, the seldomer it comes: sensors of energy and those of the rest may
-#: take these shares of one core, but are read at least once in so many seconds.
+#: Seconds between two looks. The more a look costs, the seldomer it comes: a sensor of energy and one of the rest may
+#: take these shares of one core, and the thread that one in all, but they are looked at once in so many seconds.
 INTERVAL = 1.0
-#: Between two looks, the process's own CPU time is asked for so often.
-PULSES = 4
-SHARES, SELDOMEST = {True: 6e-4, False: 2e-4}, {True: 2.0, False: GAP / 3}
-#: Counters that are dear to read, and all of a process that only follows the poller, are read this often, for wraps.
-GUARD = 10.0
+SHARES, WHOLE, SELDOMEST = {True: 3e-4, False: 2e-4}, 5e-4, 10.0
+#: CPU seconds that the thread may take at once.
+BURST = 10 * WHOLE
+#: Counters that are dear to read, and all of a process that only follows the poller, are read this often, for wraps;
+#: the dearest so that they take no more than this share of one core, but at least once in so many seconds.
+GUARD, GUARD_SHARE, GUARD_SELDOMEST = 10.0, 1e-4, 60.0
 #: Seconds to wait for a sensor that hangs.
 PATIENCE = 3.0
 #: The kernel's accounts of a process move this often: sessions that follow each other closely share a reading of them.
@@ -70,14 +72,18 @@ class Meter:
         self.notes: list[str] = []
         self.windows: list[Window] = []
         self.overhead = 0.0
+        self.looks = 0
         self.read_cost = 0.0  # CPU seconds of reading all counters once
         self._own: set[str] = set()  # sensors that tell of this process
+        self._draw: set[str] = set()  # sensors that tell energy
         self._due: dict[str, float] = {}
         self._asked: dict[str, float] = {}
+        self._costs: dict[str, float] = {}  # CPU seconds of a look, a running mean
+        self._guards: dict[str, float] = {}  # seconds between two readings of counters
         self._host: Host | None = None
         self._heard = 0.0
         self._told: dict[str, float] = {}  # device -> when another process last told of it
-        self._stop: threading.Event | None = None
+        self._stop: Any = None  # a lock that is held until the thread is to end
         self._process = os.getpid()
 
     def window(self, options: dict[str, Any] | None = None, *, all_devices: bool = False) -> Window:
@@ -108,12 +114,14 @@ class Meter:
             if not self.windows:
                 self._rest()
 
-    def read(self) -> Snapshot:
-        """Every counter now, and the totals. The caller has waited for the devices."""
+    def read(self, *, energy_alone: bool = False) -> Snapshot:
+        """Every counter now, or those of energy, and the totals. The caller has waited for the devices."""
         with self.lock:
             spent = time.thread_time()
             now = self._clock()
             for sensor in self.sensors:
+                if energy_alone and sensor.name not in self._draw:
+                    continue
                 if sensor.name not in self._own or not 0 <= now - self._asked.get(sensor.name, -TICK) < TICK:
                     self._ask(sensor, now, not self._follows(sensor, now))
             self._pulse(now)
@@ -136,8 +144,13 @@ class Meter:
 
     @property
     def remarks(self) -> list[str]:
-        """Sensors that are not there though they were asked for, or fail."""
-        return [*self.notes, *(note for sensor in self.sensors for note in sensor.notes)]
+        """Sensors that are not there though they were asked for, fail, or are looked at seldom since that is dear."""
+        dear = [
+            f"{sensor.name} is looked at every {wait:.0f} s: that takes {self._costs[sensor.name] * 1e3:.2g} ms"
+            for sensor in self.sensors
+            if (wait := self._wait(sensor)) >= 2 * self._interval and sensor.name in self._costs
+        ]
+        return [*self.notes, *(note for sensor in self.sensors for note in sensor.notes), *dear]
 
     @property
     def has_energy(self) -> bool:
@@ -155,10 +168,17 @@ class Meter:
 
     def tick(self) -> None:
         """One look, as the thread takes it: at what is due."""
+        spent = time.thread_time()
+        self._tick(self._clock())
+        with self.lock:
+            self.overhead += time.thread_time() - spent
+
+    def _tick(self, now: float) -> None:
+        if not self._is_due(now):
+            return
         with self.lock:
             if not self.windows:
                 return
-            spent, now = time.thread_time(), self._clock()
             followed = not self._polls
             polls = self._host is None or self._host.try_hold()
             if polls and followed:
@@ -170,25 +190,36 @@ class Meter:
                     self.board.hear(levels)
                     for window in self.windows:
                         window.saw(at)
-            looked = False
-            for sensor in self.sensors:
-                follows = self._follows(sensor, now)
-                if now >= self._due.get(sensor.name, 0.0):
-                    cost = time.thread_time()
-                    counters = now - self._asked.get(sensor.name, 0.0) >= GUARD - self._interval / 10
-                    self._ask(sensor, now, not follows, counters or follows)
-                    cost = time.thread_time() - cost
-                    draws = _draws(sensor)
-                    wait = max(self._interval, min(cost / SHARES[draws], SELDOMEST[draws])) if not follows else GUARD
-                    self._due[sensor.name] = now + wait - self._interval / 10
-                    looked = True
-            self._pulse(now)
+            looked = [sensor for sensor in self.sensors if now >= self._due.get(sensor.name, 0.0)]
+            for sensor in looked:
+                self._look(sensor, now)
+            self.looks += 1
             if looked:
                 for window in self.windows:
                     window.saw(now)
-            if polls and self._host is not None:
+            if polls and self._host is not None and any(sensor.name not in self._own for sensor in looked):
                 self._host.tell(now, self._levels())
-            self.overhead += time.thread_time() - spent
+
+    def _is_due(self, now: float) -> bool:
+        """Whether there is something to look at; who follows another process listens to it each time."""
+        return not self._polls or any(now >= self._due.get(sensor.name, 0.0) for sensor in self.sensors)
+
+    def _look(self, sensor: Opened, now: float) -> None:
+        name, follows, soon = sensor.name, self._follows(sensor, now), self._interval / 10
+        counters = now - self._asked.get(name, 0.0) >= self._guards.get(name, GUARD) - soon
+        cost = time.thread_time()
+        self._ask(sensor, now, not follows, counters or follows)
+        cost = time.thread_time() - cost
+        if counters:
+            self._guards[name] = min(max(GUARD, cost / GUARD_SHARE), GUARD_SELDOMEST)
+        before = self._costs.get(name, 0.0)
+        self._costs[name] = before + (cost - before) / 8
+        self._due[name] = now + (GUARD if follows else self._wait(sensor)) - soon
+
+    def _wait(self, sensor: Opened) -> float:
+        """Seconds until it may be looked at again."""
+        share = SHARES[sensor.name in self._draw]
+        return max(self._interval, min(self._costs.get(sensor.name, 0.0) / share, SELDOMEST))
 
     def _follows(self, sensor: Opened, now: float) -> bool:
         """Whether the poller tells of its devices. It may see other GPUs than this process does, or hang."""
@@ -222,7 +253,8 @@ class Meter:
             self._heard = self._clock()
             self._told.clear()
         if self._thread:
-            self._stop = threading.Event()
+            self._stop = _thread.allocate_lock()
+            self._stop.acquire()
             try:
                 _thread.start_new_thread(self._run, (self._stop, os.getpid()))
             except RuntimeError as error:  # there are too many, or Python is about to end
@@ -232,7 +264,8 @@ class Meter:
 
     def _open(self, options: dict[str, Any]) -> None:
         self.board = Board()
-        self._asked.clear()
+        for known in (self._asked, self._costs, self._guards):
+            known.clear()
         if self._given is None:
             self.sensors = available(options)
         else:
@@ -246,7 +279,8 @@ class Meter:
         if not any(device.kind == "process" for sensor in self.sensors for device in sensor.devices):
             self.sensors.append(Opened(OwnProcess()))
         self._own.clear()
-        for sensor in sorted(self.sensors, key=lambda one: not _draws(one)):  # of a device, who reads its energy first
+        self._draw = {sensor.name for sensor in self.sensors if any(what == ENERGY for _, what in sensor.reads)}
+        for sensor in sorted(self.sensors, key=lambda one: one.name not in self._draw):  # who reads energy first
             self.board.know(sensor.devices, sensor.source)
         for sensor in self.sensors:
             if any(device.kind == "process" for device in sensor.devices) or MODELLED in sensor.reads.values():
@@ -255,43 +289,50 @@ class Meter:
     def _rest(self) -> None:
         """Sensors stay open, since the next session may come at once."""
         if self._stop is not None:
-            self._stop.set()
+            self._stop.release()
             self._stop = None
         if self._host is not None:
             self._host.release()
 
-    def _run(self, stop: threading.Event, process: int) -> None:
+    def _run(self, stop: Any, process: int) -> None:
         if hasattr(signal, "pthread_sigmask"):  # signals are to interrupt the main thread
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-        due = self._clock() + self._interval
-        while not stop.wait(self._interval / PULSES) and os.getpid() == process:
+        last, counted, credit, pulses = self._clock(), 0.0, BURST - self.read_cost, Pulses()
+        due, parts = last + self._interval, PULSES
+        wait = self._interval / parts
+        # A lock costs half of what an Event does to wait for, and this is done some times a second.
+        while not stop.acquire(timeout=wait) and os.getpid() == process:
             now = self._clock()
+            with self.lock:
+                pulses.beat(now, self._pulse(now))
             if now + self._interval / PULSES / 2 >= due:
-                due = max(due + self._interval, now)
                 try:
-                    self.tick()
+                    self._tick(now)
                 except Exception as error:  # ours: the ends are read all the same
                     self.notes.append(f"looking failed: {type(error).__name__}: {error}")
                     return
-            else:
-                with self.lock:
-                    self._pulse(now)
+                due, parts = max(due + self._interval, now), pulses.after_look()
+            spent = time.thread_time()  # of this thread alone: also what it takes to wake up
+            with self.lock:
+                self.overhead += spent - counted
+            credit = min(credit + WHOLE * (now - last) - (spent - counted), BURST)
+            last, counted = now, spent
+            if credit < 0:  # until it is earned again
+                due, parts = max(due, now + min(-credit / WHOLE, SELDOMEST)), 1
+            wait = self._interval / PULSES if parts > 1 else max(due - self._clock(), self._interval / PULSES)
 
-    def _pulse(self, now: float) -> None:
+    def _pulse(self, now: float) -> float:
+        spent = time.process_time()
         if self._thread:  # else the clock is not that of this process
-            spent, wanted = time.process_time(), wanted_seconds()
             for window in self.windows:
-                window.pulse(now, spent, wanted)
+                window.pulse(now, spent)
+        return spent
 
     def forget(self) -> None:
         """In a forked child: the windows are the parent's, and so is the thread. Sensors are opened anew when asked."""
         if self._host is not None:
             self._host.forget()
         self._new()
-
-
-def _draws(sensor: Opened) -> bool:
-    return any(quantity == ENERGY for _, quantity in sensor.reads)
 
 
 def _forget_all() -> None:

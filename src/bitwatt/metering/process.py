@@ -41,15 +41,3 @@ def _resident() -> float | None:
     with suppress(OSError, ValueError, IndexError):
         return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
-
-
-def wanted_seconds() -> float:
-    """For how long the main thread has run or waited for a processor to run on; 0 where the kernel does not tell."""
-    with suppress(OSError, ValueError, IndexError):
-        descriptor = os.open("/proc/self/schedstat", os.O_RDONLY)
-        try:
-            ran, waited = os.read(descriptor, 128).split()[:2]
-        finally:
-            os.close(descriptor)
-        return (int(ran) + int(waited)) / 1e9
-    return 0.0

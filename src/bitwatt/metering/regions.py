@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: The counter moves at least so often in a phase that is measured.
 STEPS = 10
 #: Reading counters for phases may take this share of the time, and so many CPU seconds at once.
-SHARE, BURST = 1 / 1000, 0.02
+SHARE, BURST = 1 / 2500, 0.02
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class Regions:
     def _read(self, path: tuple[str, ...]) -> Mark:
         now = self._meter.now()
         if self._last is None or not 0 <= now - self._last[0] < self._meter.resolution / 2:  # else it has hardly moved
-            now = self._meter.read().time
+            now = self._meter.read(energy_alone=True).time
             self._spent += self._meter.read_cost
             self._last = (now, self._meter.board.energies())
         return Mark(path, *self._last)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bitwatt.metering import idle
 from bitwatt.metering.apportioning import Spans, apportion
 from bitwatt.metering.board import ENERGY, GAP, POWER, Board, Snapshot
-from bitwatt.metering.busy import Busy
+from bitwatt.metering.busy import WANTED, Busy
 from bitwatt.metering.regions import Regions
 from bitwatt.metering.series import Series
 from bitwatt.metering.sync import synchronise, used_gpus
@@ -36,7 +36,7 @@ class Window:
         self._meter, self._board, self.began, self.all_devices = meter, meter.board, began, all_devices
         self.ended: Snapshot | None = None
         self.regions = Regions(meter)
-        self._overhead = meter.overhead
+        self._overhead, self._looks = meter.overhead, meter.looks
         self._series: dict[str, Series] = {}
         self._last_energy: dict[str, tuple[float, float]] = {}
         self._busy = Busy(began.time)
@@ -74,8 +74,8 @@ class Window:
             self._totals[key] = board.totals[key]
             self._lost[device] = board.lost.get(device, 0.0) - (at - self.began.time)
 
-    def pulse(self, now: float, spent: float, wanted: float) -> None:
-        self._busy.pulse(now, spent, wanted)
+    def pulse(self, now: float, spent: float) -> None:
+        self._busy.pulse(now, spent)
 
     def end(self) -> None:
         """Wait for the devices, then the time, then the counters."""
@@ -93,6 +93,7 @@ class Window:
                 self._latest |= self._meter.ends()
             self.ended = ended
             self._overhead = self._meter.overhead - self._overhead
+            self._looks = self._meter.looks - self._looks
             self._meter.closed(self)
 
     def metered(
@@ -124,6 +125,7 @@ class Window:
             ]
             notes = [*self._meter.remarks, *self._trouble(board), *self._said, *notes]
             overhead = self._overhead if self.ended else self._meter.overhead - self._overhead
+            looks = self._looks if self.ended else self._meter.looks - self._looks
             return Metered(
                 seconds=seconds,
                 energy=tuple(parts),
@@ -132,6 +134,7 @@ class Window:
                 usage=self._usage(board, used),
                 series={device: series.told() for device, series in self._series.items() if series.points},
                 overhead_s=overhead,
+                interval_s=seconds / looks if looks else None,
                 settings=dict(settings or {}),
                 notes=tuple(dict.fromkeys(notes)),
             )
@@ -139,6 +142,8 @@ class Window:
     def _energy(self, board: Board, until: Snapshot, device: str, joules: float, seconds: float) -> Energy:
         about = board.devices[device]
         lost = until.lost.get(device, 0.0) - self._lost.get(device, 0.0)
+        if self.ended is None and (read := board.when((device, ENERGY))) is not None:
+            lost += max(until.time - read, 0.0)  # its counter will be read again, unless the program is killed
         covered, notes = max(seconds - lost, 0.0), list[str]()
         source, how = board.sources.get(device, ""), board.how.get(device, MEASURED)
         known: float | None = joules
@@ -227,7 +232,7 @@ class Window:
         """Totals as they are; of levels the mean and the most; of what is read at the end alone, that."""
         found: dict[str, float] = {}
         for (device, quantity), total in used.items():
-            if quantity != ENERGY:
+            if quantity not in (ENERGY, WANTED):
                 found[_named(board, device, quantity)] = total
         levels: Mapping[tuple[str, str], Any] = self._latest if self.ended else board.levels
         for (device, quantity), value in levels.items():

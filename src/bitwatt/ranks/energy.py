@@ -64,6 +64,7 @@ def joined(readers: Sequence[Reader]) -> Metered:
         usage=_usage(readers),
         overhead_s=math.fsum(reader.metered.overhead_s for reader in readers),
         settings=dict(readers[0].metered.settings) if readers else {},
+        grid=readers[0].metered.grid if readers else {},
         notes=tuple(dict.fromkeys(note for reader in readers for note in reader.metered.notes)),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bitwatt.errors import UnknownNameError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from bitwatt.config import Settings
@@ -29,16 +30,18 @@ def report(
     settings: Settings | None = None,
     lifetime: Run | None = None,
     beside: Path | str | None = None,
+    against: Iterable[Run] = (),
 ) -> str:
     """A run in one of FORMATS. `by` (phase, scope, op or precision) keeps that table alone, at length. `settings`, such
     as place and prices, are those of the current folder unless given. `lifetime` is the run that trained what this one
-    serves, `beside` a trace of torch.profiler or a CSV of ncu to show beside it."""
+    serves, `beside` a trace of torch.profiler or a CSV of ncu to show beside it, `against` runs of the same task to
+    place it beside, of several by their median."""
     if format not in FORMATS:
         raise UnknownNameError(f"no report format is called {format!r}; there are {', '.join(FORMATS)}")
     from bitwatt.reports.model import View
 
     view = View(run, cost_model, settings)
-    view.training = lifetime
+    view.training, view.against = lifetime, tuple(against)
     if beside is not None:
         from bitwatt.profiles import read
 

@@ -24,9 +24,9 @@ class Block:
 
 def blocks(view: View, by: str | None = None) -> Iterator[Block]:
     """In the order of a report; none beside a single table."""
-    from bitwatt.reports import beside, companions, requests, throughput
+    from bitwatt.reports import against, beside, bounds, companions, requests, throughput
 
-    for part in (requests, throughput, companions, beside):
+    for part in (bounds, requests, throughput, against, companions, beside):
         if by is None and (block := part.block(view)) is not None:
             yield block
 

@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from bitwatt import grid
 from bitwatt.config import Settings
-from bitwatt.hardware import catalogue
-from bitwatt.hardware.probe import measured
-from bitwatt.impact.carbon import Carbon, carbon
+from bitwatt.impact.carbon import Carbon
 from bitwatt.impact.energy import Ratio, Used, ratio, ratio_by_phase, transfer, used
-from bitwatt.impact.money import ACCELERATORS, Cost, cost
+from bitwatt.impact.money import Cost
 from bitwatt.impact.utilisation import Utilisation, utilisation
 from bitwatt.impact.verdict import Point, Verdict, alone
-from bitwatt.impact.work import executed
 from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered
+from bitwatt.reports.footprint import Footprint, units
 from bitwatt.reports.power import sparkline
 from bitwatt.reports.trouble import troubles
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
@@ -32,10 +27,12 @@ if TYPE_CHECKING:
 _LISTED = 4
 #: A wait is told of from this share of the run.
 _WAIT = 0.02
+#: Less of the energy than this in no phase is rounding.
+_ROUNDING = 1e-6
 #: Remarks that are shown.
 _NOTES = 4
-#: Families of ops whose float32 products run on TF32 tensor cores where the program has switched them on.
-_TF32 = ("matmul", "conv", "attention", "rnn")
+#: Work of the processor beside a GPU is told of from this share.
+_BESIDE = 0.01
 
 
 class EnergyView:
@@ -69,58 +66,44 @@ class EnergyView:
         return self.ratio if name == "total" else found
 
     @cached_property
-    def carbon(self) -> Carbon:
-        began = _moment(self._view.run.started)
-        known = grid.ask(self.settings, began, began + timedelta(seconds=self.metered.seconds))
-        return carbon(self.metered, self.settings, known, began, devices=max(len(self._accelerators), 1))
-
-    @cached_property
-    def cost(self) -> Cost:
-        return cost(self.metered, self.settings)
+    def footprint(self) -> Footprint:
+        return Footprint(self.metered, self.settings, self._view.run.started)
 
     @property
-    def _accelerators(self) -> list[Energy]:
-        return [part for part in self.metered.energy if part.device.kind in ACCELERATORS]
+    def carbon(self) -> Carbon:
+        return self.footprint.carbon
+
+    @property
+    def cost(self) -> Cost:
+        return self.footprint.cost
 
     @cached_property
     def utilisation(self) -> Utilisation | None:
         """Of the GPUs the run used, if they are all of one kind; else of the processor. None without any work."""
-        if not self._view.entries:
+        devices = self._view.devices
+        if not self._view.entries or not devices.main:
             return None
-        tf32 = _TF32 if self.settings.float32 == "tf32" else ()
-        if not self._chip_name:
-            return None
-        work, count = executed(self._view.entries, tf32=tf32), len(self._accelerators) or 1
-        return utilisation(work, self._chip, self.metered.seconds, devices=count, name=self._chip_name)
-
-    @property
-    def _chip_name(self) -> str:
-        names = {part.device.name for part in self._accelerators}
-        return names.pop() if len(names) == 1 else "" if names else self._view.run.machine.facts.get("cpu", "")
+        work = devices.work(self._view.entries, gpu=devices.has_gpu)
+        return utilisation(work, devices.main_chip, self.metered.seconds, devices=devices.count, name=devices.main)
 
     @cached_property
-    def _chip(self) -> catalogue.Chip | None:
-        here = measured(self._chip_name) if self.settings.measured_peaks else None
-        return catalogue.find(self._chip_name, self.settings, here, None if self._accelerators else self._cores)
+    def beside_flops(self) -> int:
+        """Work of the processor in a run that used GPUs: it has no part in their utilisation."""
+        devices = self._view.devices
+        return sum(part.flops for part in devices.work(self._view.entries, gpu=False)) if devices.has_gpu else 0
 
     @cached_property
     def verdict(self) -> Verdict | None:
         """Of the run by itself, on the device that utilisation speaks of: None where its energy, its peaks or its TDP
         are not known."""
-        found, chip = self.utilisation, self._chip
-        known = used(replace(self.metered, energy=tuple(self._accelerators)), modelled=self.modelled)
+        found, chip = self.utilisation, self._view.devices.main_chip
+        known = used(replace(self.metered, energy=tuple(self._view.devices.accelerators)), modelled=self.modelled)
         if found is None or found.ideal_s is None or chip is None or chip.tdp_w is None or known.without:
             return None
         if known.energy_j is None:
             return None
         run = Point(self.ratio.flops, self.ratio.bops, known.energy_j)
         return alone(run, chip.tdp_w * found.ideal_s * found.devices)
-
-    @property
-    def _cores(self) -> int | None:
-        """That the program might use: "4 usable of 64"; a virtual machine has few of a processor's."""
-        first = self._view.run.machine.facts.get("cores", "").partition(" ")[0]
-        return int(first) if first.isdecimal() else None
 
     @cached_property
     def transfer_j(self) -> float | None:
@@ -179,15 +162,17 @@ class EnergyView:
             found.append(("power", picture))
         if self.used.energy_j is not None:
             how = "~ by time" if any(p.how == APPORTIONED for p in self.metered.phases.values()) else ""
-            if self.remainder_j:
+            if (self.remainder_j or 0.0) > _ROUNDING * self.used.energy_j:
                 found.append(("in no phase", " · ".join(filter(None, (joules(self.remainder_j), how)))))
-            found.append(("carbon, cost", f"{self._carbon()} · {self._cost()}"))
+            found.append(("carbon, cost", f"{self.footprint.carbon_told()} · {self.footprint.cost_told()}"))
+            if sci := self.footprint.sci_told(units(self._view.run)):
+                found.append(("SCI", sci))
         elif self.cost.total is not None:  # by the hour
-            found.append(("cost", self._cost()))
+            found.append(("cost", self.footprint.cost_told()))
         if self.transfer_j is not None:
             found.append(("network", f"{joules(self.transfer_j)} modelled, in no sum"))
-        if self.utilisation is not None and (self.utilisation.mfu is not None or self._accelerators):
-            found.append(("MFU", str(self.utilisation)))
+        if self.utilisation is not None and (self.utilisation.mfu is not None or self._view.devices.has_gpu):
+            found.append(("MFU", f"{self.utilisation}{self._beside()}"))
         if self.verdict is not None:
             found.append(("verdict", str(self.verdict)))
         if use := self._use():
@@ -202,7 +187,8 @@ class EnergyView:
         found.append(
             (
                 "meter",
-                f"{format_duration(_short(self.metered.overhead_s))} of CPU time, {format_percent(share)} of a core",
+                f"{format_duration(_short(self.metered.overhead_s))} of CPU time, {format_percent(share)} of a core"
+                + (f"; looked every {every:.2g} s" if (every := self.metered.interval_s) else ""),
             )
         )
         return found
@@ -225,28 +211,11 @@ class EnergyView:
         drawn = sparkline(self.metered.series[most.device.id])
         return f"{drawn} {_called(most)}, 0 to {watts(most.peak_w)}" if drawn and most.peak_w else ""
 
-    def _carbon(self) -> str:
-        found = self.carbon
-        if found.total_g is None:
-            place = self.settings.grid_provider or self.settings.country or self.settings.region
-            unset = not found.intensities and not place
-            return "CO2e: location unknown" if unset else f"CO2e unknown: {found.because}"
-        about = [f"{found.intensity_g_per_kwh or 0.0:.4g} g/kWh, {found.intensities[0].about}"]
-        about.append(f"PUE {found.pue:g}" if found.pue else "PUE not applied")
-        if found.embodied_g is not None:
-            about.append(f"{grams(found.embodied_g)} of it embodied")
-        elif self.settings.embodied_kg is not None:
-            about.append("embodied share unknown: embodied.lifetime_h is not set")
-        if found.because:  # what was asked first, and had no answer
-            about.append(found.because)
-        mark = "modelled " if found.how == MODELLED else ""
-        return f"{mark}{grams(found.total_g)} CO2e ({'; '.join(about)})"
-
-    def _cost(self) -> str:
-        if self.cost.total is None:
-            return "no price set"
-        mark = "modelled " if self.cost.how == MODELLED else ""
-        return f"{mark}{money(self.cost.total, self.cost.currency)}"
+    def _beside(self) -> str:
+        whole = self.ratio.flops
+        if not whole or self.beside_flops < _BESIDE * whole:
+            return ""
+        return f"; without {format_count(_short(self.beside_flops), 'FLOP')} in phases taken as the processor's"
 
     def _use(self) -> str:
         use = self.metered.usage
@@ -294,20 +263,10 @@ class EnergyView:
             "j_per_tflop": self.ratio.j_per_tflop,
             "j_per_tbop": self.ratio.j_per_tbop,
             "by_phase": {name: _ratio_json(one) for name, one in self.phases.items()},
-            "carbon": {
-                "total_g": self.carbon.total_g,
-                "operational_g": self.carbon.operational_g,
-                "embodied_g": self.carbon.embodied_g,
-                "how": self.carbon.how or None,
-                "pue": self.carbon.pue,
-                "intensity_g_per_kwh": self.carbon.intensity_g_per_kwh,
-                "intensities": [one.to_dict() for one in self.carbon.intensities],
-                "because": self.carbon.because or None,
-            },
-            "cost": {**asdict(self.cost), "total": self.cost.total},
+            **self.footprint.document(units(self._view.run)),
             "mfu": None if found is None else {
                 "mfu": found.mfu, "ideal_s": found.ideal_s, "device": found.device, "devices": found.devices,
-                "of": str(found),
+                "of": str(found), "left_out_flops": self.beside_flops,
             },
             "verdict": None if self.verdict is None else asdict(self.verdict),
             "transfer_j": self.transfer_j,
@@ -353,27 +312,9 @@ def watts(amount: float | None) -> str:
     return "—" if amount is None else format_count(_short(amount), "W")
 
 
-def grams(amount: float) -> str:
-    return format_count(_short(amount), "g")
-
-
-def money(amount: float, currency: str | None) -> str:
-    """To the hundredth, or three digits of less than one: never 1.2e+04."""
-    number = f"{amount:,.2f}" if amount >= 1 or not amount else f"{Decimal(f'{amount:.3g}'):f}"
-    return f"{number} {currency or ''}".rstrip()
-
-
 def _short(amount: float) -> float:
     """Three digits: more would be read as if they were known."""
     return float(f"{amount:.3g}")
-
-
-def _moment(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.now(UTC)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def names(metered: Metered) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     if run.status != "ok":
         blocks.append(f"> {_plain(run.status)}")
     blocks.append(" · ".join(f"**{number}** {what}" for number, what, _ in headline(view)))
-    blocks += [_table(table) for table in tables(view, by)]
+    blocks += [table(one) for one in tables(view, by)]
     if view.energy is not None and by is None:
         facts = [*view.energy.devices(), *view.energy.facts()]
         lines = [f"- {_plain(name)}: {_plain(text)}" for name, text in facts]
@@ -39,7 +39,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     return "\n\n".join(blocks) + "\n"
 
 
-def _table(table: Table) -> str:
+def table(table: Table) -> str:
     total = table.total_row()
     rows = [[column.title for column in table.columns], *table.rows()]
     if total:

@@ -12,11 +12,13 @@ from bitwatt.errors import SettingsError
 from bitwatt.fingerprint import Fingerprint, fingerprint
 from bitwatt.pricing import MISSING, CostModel, Coverage, Entry, Totals, entries_of, find_model, totals
 from bitwatt.records import Run
+from bitwatt.reports.devices import Devices
 from bitwatt.reports.scopes import folded
 from bitwatt.reports.weights import WeightGroup, are_told_apart, weight_groups
 
 if TYPE_CHECKING:
     from bitwatt.profiles import Profile
+    from bitwatt.reports.bounds import Bounds
     from bitwatt.reports.energy import EnergyView
 
 #: The phases bitwatt finds, in the order a training step goes through them. A user's own come after.
@@ -72,6 +74,7 @@ class View:
     def __init__(self, run: Run, model: CostModel | str = "flops", settings: Settings | None = None) -> None:
         self.run, self.model, self._settings = run, find_model(model), settings
         self.training: Run | None = None  # what the model that is served took to train
+        self.against: tuple[Run, ...] = ()  # of the same task: another run, or several for their median
         self.beside: Profile | None = None  # a trace of another tool
         self.entries = entries_of(run.ledger, run.layers)
         self.priced: dict[str, Totals] = {
@@ -100,8 +103,20 @@ class View:
         return EnergyView(self, self.run.meter, self.settings)
 
     @cached_property
+    def devices(self) -> Devices:
+        """Where its work was done."""
+        return Devices(self.run, self.settings)
+
+    @cached_property
+    def bounds(self) -> Bounds | None:
+        """What holds its phases up; None where none was timed."""
+        from bitwatt.reports.bounds import bounds
+
+        return bounds(self)
+
+    @cached_property
     def settings(self) -> Settings:
-        return self._settings if self._settings is not None else _configured()
+        return self._settings if self._settings is not None else configured()
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
@@ -227,7 +242,7 @@ class View:
         }
 
 
-def _configured() -> Settings:
+def configured() -> Settings:
     """As the folder says. A file that is wrong was told of when the run was measured, or is by other verbs."""
     try:
         return settings()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from bitwatt.config import Settings
 from bitwatt.errors import UnknownNameError
 from bitwatt.ranks import energy
 from bitwatt.ranks.join import Joined, Part, Work
@@ -14,6 +15,8 @@ from bitwatt.ranks.shares import LEARNING_SHAPES
 from bitwatt.ranks.stragglers import Waiting, waiting
 from bitwatt.readings import counted, metered_json
 from bitwatt.reports.energy import joules
+from bitwatt.reports.footprint import Footprint
+from bitwatt.reports.model import configured
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
 FORMATS = ("text", "json")
@@ -21,11 +24,13 @@ FORMATS = ("text", "json")
 _LISTED = 16
 
 
-def render(job: Joined, format: str = "text") -> str:
+def render(job: Joined, format: str = "text", settings: Settings | None = None) -> str:
+    """`settings`, such as place and prices, are those of the current folder unless given."""
     if format not in FORMATS:
         raise UnknownNameError(f"a report of ranks is {' or '.join(FORMATS)}, not {format!r}")
     found = waiting({part.number: part.arrivals for part in job.parts if part.arrivals is not None})
-    return _text(job, found) if format == "text" else json.dumps(_document(job, found), indent=2) + "\n"
+    known = settings if settings is not None else configured()
+    return _text(job, found, known) if format == "text" else json.dumps(_document(job, found, known), indent=2) + "\n"
 
 
 def sentences(job: Joined, found: Waiting | None) -> list[str]:
@@ -47,7 +52,7 @@ def sentences(job: Joined, found: Waiting | None) -> list[str]:
     return told
 
 
-def _text(job: Joined, found: Waiting | None) -> str:
+def _text(job: Joined, found: Waiting | None, settings: Settings) -> str:
     nodes = f"{len(job.nodes)} {'node' if len(job.nodes) == 1 else 'nodes'}"
     lines = [
         f"{len(job.parts)} of {job.world} ranks on {nodes} · {job.pattern or 'no parallelism recognised'}",
@@ -67,11 +72,11 @@ def _text(job: Joined, found: Waiting | None) -> str:
             lines.append(f"overlap: {format_percent(job.overlap)} of adding up gradients went on beside backward")
         busiest = job.links[0]
         lines.append(f"busiest link: {busiest.kind} {_among(busiest.ranks)}, {format_bytes(busiest.bytes)}")
-    lines += _energy(job, found)
+    lines += _energy(job, found, settings)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _energy(job: Joined, found: Waiting | None) -> list[str]:
+def _energy(job: Joined, found: Waiting | None, settings: Settings) -> list[str]:
     """Each device of each node once, and what went by while ranks waited for others."""
     readers = energy.readers(job, None if found is None else found.waited)
     if not readers:
@@ -79,12 +84,15 @@ def _energy(job: Joined, found: Waiting | None) -> list[str]:
     metered = energy.joined(readers)
     known = counted(metered.energy)
     spent = f"{_seconds(metered.usage.get('cpu_seconds'))} of CPU time"
+    footprint = Footprint(metered, settings, job.first.kept.started)
     if not known:
-        return ["", f"energy: unknown, no counter can be read here; {spent}"]
+        lines = ["", f"energy: unknown, no counter can be read here; {spent}"]
+        return lines if footprint.cost.total is None else [*lines, f"cost: {footprint.cost_told()}"]
     amounts = [f"{joules(sum(p.energy_j or 0.0 for p in known if p.how == how))} {how}" for how in dict.fromkeys(
         part.how for part in known)]  # fmt: skip
     devices = f"{len(known)} {'device' if len(known) == 1 else 'devices'}, each once"
     lines = ["", f"energy: {', '.join(amounts)} ({devices}); {spent}"]
+    lines.append(f"carbon, cost: {footprint.carbon_told()} · {footprint.cost_told()}")
     lost = energy.waited(readers)
     if lost.energy_j is not None and lost.seconds:
         lines.append(
@@ -93,13 +101,15 @@ def _energy(job: Joined, found: Waiting | None) -> list[str]:
     return lines
 
 
-def _energy_document(job: Joined, found: Waiting | None) -> dict[str, Any] | None:
+def _energy_document(job: Joined, found: Waiting | None, settings: Settings) -> dict[str, Any] | None:
     readers = energy.readers(job, None if found is None else found.waited)
     if not readers:
         return None
     metered, lost = energy.joined(readers), energy.waited(readers)
     wait = {"seconds": lost.seconds, "energy_j": lost.energy_j, "how": "apportioned"}
-    return metered_json(metered) | {"measured_j": metered.measured_j, "waiting": wait}
+    footprint = Footprint(metered, settings, job.first.kept.started).document({})
+    costs = {key: footprint[key] for key in ("carbon", "cost")}
+    return metered_json(metered) | {"measured_j": metered.measured_j, "waiting": wait} | costs
 
 
 def _phases(job: Joined) -> list[list[str]]:
@@ -179,7 +189,7 @@ def _is_number(cell: str) -> bool:
     return cell[:1].isdigit() or cell[:1] in "<-"
 
 
-def _document(job: Joined, found: Waiting | None) -> dict[str, Any]:
+def _document(job: Joined, found: Waiting | None, settings: Settings) -> dict[str, Any]:
     def work(one: Work) -> dict[str, Any]:
         return {
             "flops": one.total[0], "bops": one.total[1], "flops_once": one.once[0], "bops_once": one.once[1],
@@ -211,7 +221,7 @@ def _document(job: Joined, found: Waiting | None) -> dict[str, Any]:
         "absent": job.absent,
         "stragglers": [asdict(delay) for delay in found.delays] if found else [],
         "messages": [asdict(link) for link in job.links],
-        "energy": _energy_document(job, found),
+        "energy": _energy_document(job, found, settings),
         "comm_share": job.comm_share,
         "overlap": job.overlap,
     }  # fmt: skip

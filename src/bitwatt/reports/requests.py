@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,10 @@ from bitwatt.impact.carbon import embodied_g
 from bitwatt.impact.energy import JOULES_PER_KWH
 from bitwatt.impact.money import ACCELERATORS
 from bitwatt.impact.requests import Month, PerThousand, Served, lifetime, monthly, passes_after, per_thousand
+from bitwatt.readings import MODELLED
 from bitwatt.reports.blocks import Block
-from bitwatt.reports.energy import grams, joules, money
+from bitwatt.reports.energy import joules
+from bitwatt.reports.footprint import grams, money
 from bitwatt.units import format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
@@ -67,7 +70,8 @@ def served(view: View, requests: Requests) -> Served:
 def _headline(view: View, requests: Requests) -> str:
     if not requests.count:
         return "none was served"
-    told = [f"{requests.count:,} served" + (f", {requests.failed:,} failed" if requests.failed else "")]
+    others = {"failed": requests.failed, "cancelled": requests.cancelled, "under way": requests.under_way}
+    told = [", ".join([f"{requests.count:,} served", *[f"{n:,} {name}" for name, n in others.items() if n]])]
     if view.run.seconds > 0:
         told.append(f"{_number(requests.count / view.run.seconds)}/s")
     known = [(share, requests.percentile(share)) for share in SHARES]
@@ -84,7 +88,7 @@ def _each(view: View, each: PerThousand) -> str:
     else:
         without = "idle draw unknown" if each.active_j is None else f"{joules(each.active_j)} without"
         told.append(f"{joules(each.energy_j)} with idle, {without} ({each.how})")
-    least = "≥ " if view.coverage.missing else ""
+    least = _least(view)
     for amount, unit in ((each.flops, "FLOP"), (each.bops, "BOP")):
         if amount is not None:
             told.append(f"{least}{format_count(_short(amount), unit)}")
@@ -121,23 +125,54 @@ def _projected(view: View, month: Month) -> str:
 
 
 def _lifetime(view: View, training: Run, seen: Served) -> tuple[list[tuple[str, str]], dict[str, Any]]:
-    """Energy and FLOPs of training, and the request with which serving has taken as much."""
+    """Energy and FLOPs of training, and the request with which serving has taken as much. What is modelled, or a lower
+    bound because calls have no rule, is marked in each part."""
     from bitwatt.reports.model import View as Other
 
     trained = Other(training, view.model, view.settings)
-    energy = trained.energy.used.energy_j if trained.energy is not None else None
-    flops = trained.priced["flops"].total if trained.entries else None
+    spent = trained.energy.used if trained.energy is not None else None
+    sides = {
+        "energy": (
+            (spent.energy_j if spent is not None else None, _mark(spent.how if spent is not None else "")),
+            (seen.energy_j, _mark(seen.how)),
+        ),
+        "flops": (
+            (trained.priced["flops"].total if trained.entries else None, _least(trained)),
+            (seen.flops, _least(view)),
+        ),
+    }
     told, document = [], dict[str, Any](training=training.id)
-    for name, whole, total, shown in (
-        ("energy", energy, seen.energy_j, joules),
-        ("flops", flops, seen.flops, lambda amount: format_count(_short(amount), "FLOP")),
-    ):
+    for name, ((whole, mark), (total, own)) in sides.items():
         each = total / seen.requests if total is not None and seen.requests else None
+        shown = joules if name == "energy" else lambda amount: format_count(_short(amount), "FLOP")
         words = lifetime(whole, each, seen.requests)
-        detail = f" (training {shown(whole)}, a request {shown(each)})" if whole is not None and each else ""
+        if whole is None or not each:
+            lost = " and ".join(what for what, n in (("training", whole), ("a request", each)) if not n)
+            words, detail = f"unknown: the {name} of {lost} is not known".replace("flops", "FLOPs"), ""
+        else:
+            detail = f" (training {mark}{shown(whole)}, a request {own}{shown(each)})"
         told.append((f"lifetime by {'FLOPs' if name == 'flops' else name}", words + detail))
-        document[name] = {"training": whole, "per_request": each, "passes_after": passes_after(whole, each)}
+        document[name] = {
+            "training": whole, "per_request": each, "passes_after": passes_after(whole, each),
+            "marks": {"training": mark.strip() or None, "per_request": own.strip() or None},
+        }  # fmt: skip
+    if spent is not None and spent.without:
+        told.append(("not in training's energy", _without(spent.without)))
+    if view.energy is not None and view.energy.used.without:
+        told.append(("not in a request's energy", _without(view.energy.used.without)))
     return told, document
+
+
+def _mark(how: str) -> str:
+    return "modelled " if how == MODELLED else ""
+
+
+def _least(view: View) -> str:
+    return "≥ " if view.coverage.missing else ""
+
+
+def _without(devices: Mapping[str, str]) -> str:
+    return ", ".join(f"{device}: {why}" for device, why in devices.items())
 
 
 def _document(view: View, requests: Requests, each: PerThousand | None, month: Month | None) -> dict[str, Any]:
@@ -145,6 +180,8 @@ def _document(view: View, requests: Requests, each: PerThousand | None, month: M
     return {
         "count": requests.count,
         "failed": requests.failed,
+        "cancelled": requests.cancelled,
+        "under_way": requests.under_way,
         "per_second": requests.count / seconds if seconds > 0 else None,
         "latency_s": {f"p{100 * share:g}": requests.percentile(share) for share in SHARES},
         "slowest_s": requests.slowest_s if requests.count else None,

@@ -101,6 +101,9 @@ def _phases(view: View, _: int) -> Table:
         columns.append(Column("Time", lambda line: _duration(line.seconds)))
     if any(line.device_seconds is not None for line in lines):
         columns.append(Column("GPU time", lambda line: _duration(line.device_seconds)))
+    found = view.bounds
+    if found is not None and found.is_known:
+        columns.append(Column("Bound by", lambda line: found.word(line.name), 1, left=True))
     columns += _energy(view)
     return _table(view, "Phases", columns, lines, total=len(lines) > 1)
 

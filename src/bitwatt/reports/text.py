@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 import unicodedata
+from collections.abc import Iterable
 from typing import TextIO
 
 from bitwatt.reports.blocks import blocks
@@ -56,6 +57,17 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     for note in (*run.notes, *(view.energy.notes if view.energy is not None else ())):
         page.fact("note", note)
     return page.text()
+
+
+def page(tables: Iterable[Table], notes: Iterable[str], *, width: int | None = None, color: bool = False) -> str:
+    """Tables alone, and remarks below them."""
+    drawn = _Page(width or WIDTH, color)
+    for table in tables:
+        drawn.table(table)
+        drawn.line("")
+    for note in notes:
+        drawn.wrapped(note, _DIM, indent="  ")
+    return drawn.text()
 
 
 def wants_color(stream: TextIO) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.observed import Observed
 from bitwatt.readings import MODELLED
+from bitwatt.records import TensorSpec
 from bitwatt.reports.blocks import Block
 from bitwatt.reports.energy import joules
 from bitwatt.units import format_bytes, format_count, format_duration
@@ -15,10 +17,12 @@ if TYPE_CHECKING:
 
 #: Phases that have a line.
 _LISTED = 5
+_DONE = {"fit": "fitted", "predict": "predicted", "transform": "transformed", "score": "scored"}
+_ESTIMATORS = ("sklearn.", "xgboost.", "lightgbm.", "catboost.")
 
 
 def block(view: View) -> Block | None:
-    observed = view.run.observed
+    observed = _with_rows(view)
     if observed is None or not (observed.processed or observed.device_memory or observed.device_peak):
         return None
     facts = [(f"in {phase}", _rates(amounts, seconds)) for phase, amounts, seconds in _phases(observed)[:_LISTED]]
@@ -30,6 +34,26 @@ def block(view: View) -> Block | None:
     if whole:
         headline += f" over {format_duration(_short(view.run.seconds))}"
     return Block("throughput", "Throughput", headline, tuple(facts), _document(view, observed))
+
+
+def _with_rows(view: View) -> Observed | None:
+    """Beside what was counted, the rows that were passed to estimators: of the calls that the program made itself, not
+    of those that estimators make of each other."""
+    observed = view.run.observed
+    rows: dict[str, dict[str, int]] = {}
+    for entry in view.entries:
+        phase, op = entry.row.phase, entry.op
+        given = dict(op.args).get("X")
+        if op.name.startswith(_ESTIMATORS) and "." not in entry.row.scope and isinstance(given, TensorSpec):
+            method = op.name.rpartition(".")[2]
+            if method == phase.rpartition("/")[2] and given.shape:
+                amounts, name = rows.setdefault(phase, {}), f"rows {_DONE.get(method, method)}"
+                amounts[name] = amounts.get(name, 0) + given.shape[0] * entry.row.calls
+    if observed is None or not rows:
+        return observed
+    phases = {**observed.processed, **rows}
+    merged = {phase: {**rows.get(phase, {}), **observed.processed.get(phase, {})} for phase in phases}
+    return replace(observed, processed=merged)
 
 
 def _phases(observed: Observed) -> list[tuple[str, dict[str, int], float]]:

@@ -65,7 +65,7 @@ class Dcgm:
             return f"a profiler is attached ({profiler}), and needs the counters that dcgmi would take"
         if shutil.which(self._dcgmi[0]) is None:
             return (
-                "dcgmi is not installed; install datacenter-gpu-manager, or name a dcgm-exporter's address as dcgm_url"
+                "dcgmi is not installed; install datacenter-gpu-manager, or set dcgm.url to a dcgm-exporter's address"
             )
         try:
             return None if self._discover() else "dcgmi finds no GPU"

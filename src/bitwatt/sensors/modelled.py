@@ -10,8 +10,8 @@ from bitwatt.sensors.counters import SYSTEM, Clock
 from bitwatt.sensors.tree import System, Tree, TreeSensor, Use, system
 
 ABSENT = (
-    "no watts are given, and none are guessed: set the processor's TDP (and its cores, where more than are here), or a "
-    "curve of (utilisation, watts) measured on this machine; until then there are CPU seconds, and no joules"
+    "no watts are given, and none are guessed: set tdp_w, the processor's TDP (and modelled.cores, where it has more "
+    "than are here), or modelled.curve, measured on this machine; until then there are CPU seconds, and no joules"
 )
 
 
@@ -65,7 +65,7 @@ class Modelled(TreeSensor):
         self._joules, self._cpu_s, self._then = 0.0, 0.0, self._clock.monotonic()
         return [Device("cpu", "cpu", "the process tree's share of the processor")]
 
-    def _read(self, use: Use) -> list[Reading]:
+    def _read(self, use: Use, *, thoroughly: bool) -> list[Reading]:
         cpu_s, now = use.cpu_s, self._clock.monotonic()
         elapsed = now - self._then
         # CPU time comes in ticks: what is more than fits into a short step belongs to the next.

@@ -13,16 +13,16 @@ from typing import Any
 
 from bitwatt.readings import Device, Reading
 from bitwatt.sensors.counters import SYSTEM, Clock, Counter, Power, Tally, implausible
-from bitwatt.sensors.tree import family
+from bitwatt.sensors.tree import SHARE_AT_ENDS, family
 from bitwatt.sensors.visible import chosen
 
 #: More than any module draws, where the driver does not tell its limit; else twice that.
 CEILING_W = 3000.0
 #: The counter is in millijoules, but moves only some ten times a second.
 RESOLUTION_S = 0.1
-#: What changes slowly, or is dear to ask for, is asked for so often; bytes on links so that they take no more than this
-#: share of a core.
-SLOW_S, SHARE = 10.0, 1 / 5000
+#: What changes slowly, or is dear to ask for, is asked for so often; the dearer, the seldomer, so that it takes no more
+#: than this share of a core, but once in so many seconds. Bytes on links are asked for as often as that share lets.
+SLOW_S, SHARE, SELDOM_S = 10.0, 1e-4, 30.0
 #: A GPU or driver that is lost is looked for so often.
 RETRY_S = 5.0
 THROTTLES = {
@@ -48,8 +48,8 @@ class Gpu:
         self.power = Power(ceiling_w=ceiling_w, clock=clock)
         self.tallies: dict[str, Tally] = {}
         self.unsupported: set[str] = set()
-        self.asked_slowly = float("-inf")
-        self.traffic_due = float("-inf")
+        self.slow_due = float("-inf")
+        self.traffic_due = self.traffic_soonest = float("-inf")
         self.handle: Any = None
 
 
@@ -123,8 +123,8 @@ class Nvml:
         self._reconnect()
         counters = [gpu for gpu in self._gpus if gpu.counter is not None]
         uncounted = [gpu for gpu in self._gpus if gpu.counter is None]
-        readings = [reading for gpu in counters for reading in self._levels(gpu, *self._watts(gpu))]
-        return readings + [reading for gpu in uncounted for reading in self._read(gpu, None, "")]
+        readings = [reading for gpu in counters for reading in self._levels(gpu, *self._watts(gpu), ends=False)]
+        return readings + [reading for gpu in uncounted for reading in self._read(gpu, None, "", ends=False)]
 
     def ends(self) -> list[Reading]:
         """Levels that are asked for slowly: of a short run they would be missed."""
@@ -166,31 +166,37 @@ class Nvml:
             with contextlib.suppress(nvml.NVMLError):
                 gpu.handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
 
-    def _read(self, gpu: Gpu, count: int | None, why_no_count: str) -> list[Reading]:
+    def _read(self, gpu: Gpu, count: int | None, why_no_count: str, *, ends: bool = True) -> list[Reading]:
         watts, power_note = self._watts(gpu)
         total, note = self._energy(gpu, count, why_no_count, watts, power_note)
         if gpu.scope:
             note, gpu.scope = "; ".join(filter(None, [note, gpu.scope])), ""
-        return [Reading(gpu.device.id, "energy_j", total, note=note), *self._levels(gpu, watts, power_note)]
+        levels = self._levels(gpu, watts, power_note, ends=ends)
+        return [Reading(gpu.device.id, "energy_j", total, note=note), *levels]
 
-    def _levels(self, gpu: Gpu, watts: float | None, power_note: str) -> list[Reading]:
+    def _levels(self, gpu: Gpu, watts: float | None, power_note: str, *, ends: bool) -> list[Reading]:
         nvml, id, readings = self._module(), gpu.device.id, list[Reading]()
+        slowly = self._clock.monotonic() >= gpu.slow_due
         if "power_w" not in gpu.unsupported:
             readings.append(Reading(id, "power_w", watts, note=power_note))
         ask: dict[str, Callable[[], float]] = {
-            "utilisation": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu.handle).gpu / 100,
-            "memory_bytes": lambda: nvml.nvmlDeviceGetMemoryInfo(gpu.handle).used,
+            "utilisation": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu.handle).gpu / 100
         }
-        slowly = self._clock.monotonic() - gpu.asked_slowly >= SLOW_S
+        if ends or slowly:
+            ask["memory_bytes"] = lambda: nvml.nvmlDeviceGetMemoryInfo(gpu.handle).used
         if slowly:
-            gpu.asked_slowly = self._clock.monotonic()
             ask["clock_hz"] = lambda: nvml.nvmlDeviceGetClockInfo(gpu.handle, nvml.NVML_CLOCK_SM) * 1e6
             ask["memory_clock_hz"] = lambda: nvml.nvmlDeviceGetClockInfo(gpu.handle, nvml.NVML_CLOCK_MEM) * 1e6
         for quantity, question in ask.items():
             value, why = self._ask(gpu, quantity, question)
             if quantity not in gpu.unsupported:
                 readings.append(Reading(id, quantity, value, note=why))
-        return readings + self._traffic(gpu) + (self._slow(gpu) if slowly else [])
+        readings += self._traffic(gpu, ends)
+        if slowly:
+            now, spent = self._clock.monotonic(), time.thread_time()
+            readings += self._slow(gpu)
+            gpu.slow_due = now + min(max(SLOW_S, (time.thread_time() - spent) / SHARE), SELDOM_S)
+        return readings
 
     def _slow(self, gpu: Gpu) -> list[Reading]:
         return self._throttled(gpu) + self._others(gpu) + self._rates(gpu)
@@ -264,10 +270,10 @@ class Nvml:
             raise nvml.NVMLError(nvml.NVML_ERROR_NOT_SUPPORTED)
         return int(getattr(field.value, VALUES[field.valueType]))
 
-    def _traffic(self, gpu: Gpu) -> list[Reading]:
+    def _traffic(self, gpu: Gpu, ends: bool) -> list[Reading]:
         """Bytes on links since `open`. Counters of 32 bits wrap several times a second, unseen: they are none."""
         now, spent = self._clock.monotonic(), time.thread_time()
-        if now < gpu.traffic_due:
+        if now < (gpu.traffic_soonest if ends else gpu.traffic_due):
             return []
         readings = []
         for link, (sent, received, scope, unit) in TRAFFIC.items():
@@ -276,7 +282,8 @@ class Nvml:
                 if quantity not in gpu.unsupported:
                     total = None if value is None else gpu.tallies.setdefault(quantity, Tally()).count(value * unit)
                     readings.append(Reading(gpu.device.id, quantity, total, note=why))
-        gpu.traffic_due = now + min((time.thread_time() - spent) / SHARE, SLOW_S)
+        spent = time.thread_time() - spent
+        gpu.traffic_due, gpu.traffic_soonest = now + min(spent / SHARE, SELDOM_S), now + spent / SHARE_AT_ENDS
         return readings
 
     def _rates(self, gpu: Gpu) -> list[Reading]:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 from bitwatt.readings import Device, Reading
 from bitwatt.sensors.counters import SYSTEM, Clock, Tally
-from bitwatt.sensors.tree import PROC, System, Tree, TreeSensor, Use, system
+from bitwatt.sensors.tree import PROC, System, Tree, TreeSensor, Use, system, text
+from bitwatt.sensors.waiting import Wanted
 
 IO = ("io_read_bytes", "io_written_bytes", "disk_read_bytes", "disk_written_bytes")
 PRESSURE = {"cpu": "cpu_stall_seconds", "memory": "memory_stall_seconds", "io": "io_stall_seconds"}
+#: What the host tells is read where a run begins or ends, and so often in between.
+HOST_S = 5.0
 NETWORK = ("network_received_bytes", "network_sent_bytes")
 
 
@@ -36,17 +39,25 @@ class Process(TreeSensor):
             return []
         self._pid = os.getpid() if self._pid is None else self._pid
         self._tree = Tree(self._pid, found, self._clock)
+        self._wanted = Wanted(self._pid, self._proc)
         self._tallies = {}
         self._busy: tuple[float, float] | None = None
         self._host()  # totals run from here
         return [Device("process", "process", f"process {self._pid} and its children"), Device("host", "host")]
 
-    def _read(self, use: Use) -> list[Reading]:
+    def _read(self, use: Use, *, thoroughly: bool) -> list[Reading]:
+        now = self._clock.monotonic()
         values: dict[str, float] = {"cpu_seconds": use.cpu_s, "memory_bytes": use.memory_bytes}
         values["processes"] = use.processes
         values.update(zip(IO, use.io, strict=False))
+        stalled = self._stalled("cpu")
+        wanted = self._wanted.look(now, stalled, use.pids)
+        if wanted is not None:
+            values["wanted_seconds"] = wanted
         readings = [Reading("process", quantity, value) for quantity, value in values.items()]
-        return readings + [Reading("host", quantity, value) for quantity, value in self._host().items()]
+        if thoroughly or now >= self._host_due:
+            readings += [Reading("host", quantity, value) for quantity, value in self._host().items()]
+        return readings
 
     def ends(self) -> list[Reading]:
         """The memory that no other process shares takes milliseconds to add up; the highest is kept by the kernel."""
@@ -64,12 +75,13 @@ class Process(TreeSensor):
         return readings
 
     def _host(self) -> dict[str, float]:
+        self._host_due = self._clock.monotonic() + HOST_S
         values: dict[str, float] = {}
         if hasattr(os, "getloadavg"):
             values["load"] = os.getloadavg()[0]
         values.update(self._stat())
         for name, quantity in PRESSURE.items():
-            total = _stalled(self._proc / "pressure" / name)
+            total = self._stalled(name)
             if total is not None:
                 values[quantity] = self._tally(quantity, total)
         network = _network(self._proc)
@@ -82,7 +94,7 @@ class Process(TreeSensor):
     def _stat(self) -> dict[str, float]:
         """Of all processors: the share that was busy since the last reading, and the time a hypervisor took away."""
         try:
-            first = (self._proc / "stat").read_text().partition("\n")[0]
+            first = text(f"{self._proc}/stat").partition("\n")[0]
         except OSError:
             return {}
         tick_s = 1 / os.sysconf("SC_CLK_TCK")
@@ -94,22 +106,21 @@ class Process(TreeSensor):
             values["utilisation"] = min(max(1 - (idle - before[1]) / (total - before[0]), 0.0), 1.0)
         return values
 
+    def _stalled(self, name: str) -> float | None:
+        """Seconds in which some task waited: `some avg10=0.00 avg60=0.00 avg300=0.00 total=<microseconds>`."""
+        try:
+            return int(text(f"{self._proc}/pressure/{name}").partition("\n")[0].rpartition("total=")[2]) / 1e6
+        except (OSError, ValueError):
+            return None  # the kernel was built or started without it
+
     def _tally(self, quantity: str, value: float) -> float:
         return self._tallies.setdefault(quantity, Tally()).count(value)
-
-
-def _stalled(file: Path) -> float | None:
-    """Seconds in which some task waited: `some avg10=0.00 avg60=0.00 avg300=0.00 total=<microseconds>`."""
-    try:
-        return int(file.read_text().partition("\n")[0].rpartition("total=")[2]) / 1e6
-    except (OSError, ValueError):
-        return None  # the kernel was built or started without it
 
 
 def _network(proc: Path) -> tuple[int, int] | None:
     """Received and sent, over all interfaces but the loop."""
     try:
-        lines = (proc / "net/dev").read_text().splitlines()[2:]
+        lines = text(f"{proc}/net/dev").splitlines()[2:]
     except OSError:
         return _network_elsewhere()
     received = sent = 0

@@ -6,7 +6,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +20,8 @@ PROC = Path("/proc")
 RESCAN_S, SHARE = 5.0, 1 / 5000
 #: Where a run begins or ends, this share: there may be many runs a second.
 SHARE_AT_ENDS = 1 / 50
+#: Bytes are read where a run begins or ends, and so often in between.
+IO_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Linux:
 
     def sample(self, pid: int, io: bool = True) -> Sample | None:
         try:
-            stat = _text(f"{self._proc}/{pid}/stat")
+            stat = text(f"{self._proc}/{pid}/stat")
         except OSError:
             return None
         fields = stat[stat.rindex(")") + 2 :].split()  # the name before may hold anything
@@ -60,7 +62,7 @@ class Linux:
 
     def _io(self, pid: int) -> tuple[int, ...]:
         try:
-            lines = _text(f"{self._proc}/{pid}/io").splitlines()
+            lines = text(f"{self._proc}/{pid}/io").splitlines()
         except OSError:
             return ()
         values = {name: int(value) for name, value in (line.split(": ") for line in lines)}
@@ -71,7 +73,7 @@ class Linux:
         for pid in pids:
             try:
                 for task in os.listdir(f"{self._proc}/{pid}/task"):
-                    found.update(map(int, _text(f"{self._proc}/{pid}/task/{task}/children").split()))
+                    found.update(map(int, text(f"{self._proc}/{pid}/task/{task}/children").split()))
             except OSError:
                 if os.path.exists(f"{self._proc}/{pid}") and not self._lists_children():
                     return self._by_parent(set(pids))
@@ -89,7 +91,8 @@ class Linux:
         return found
 
 
-def _text(path: str) -> str:
+def text(path: str) -> str:
+    """A file of the kernel's, with nothing around that costs."""
     with open(path, "rb", buffering=0) as file:
         return file.read().decode(errors="replace")
 
@@ -148,7 +151,11 @@ class Use:
     cpu_s: float
     io: tuple[int, ...]
     memory_bytes: int
-    processes: int
+    pids: frozenset[int]
+
+    @property
+    def processes(self) -> int:
+        return len(self.pids)
 
 
 class TreeSensor(ABC):
@@ -157,16 +164,16 @@ class TreeSensor(ABC):
     _tree: Tree | None = None
 
     def read(self) -> list[Reading]:
-        return [] if self._tree is None else self._read(self._tree.use(thoroughly=True))
+        return [] if self._tree is None else self._read(self._tree.use(thoroughly=True), thoroughly=True)
 
     def look(self) -> list[Reading]:
-        return [] if self._tree is None else self._read(self._tree.use(thoroughly=False))
+        return [] if self._tree is None else self._read(self._tree.use(thoroughly=False), thoroughly=False)
 
     def close(self) -> None:
         self._tree = None
 
     @abstractmethod
-    def _read(self, use: Use) -> list[Reading]: ...
+    def _read(self, use: Use, *, thoroughly: bool) -> list[Reading]: ...
 
 
 class Tree:
@@ -177,7 +184,8 @@ class Tree:
         self._last: dict[int, Sample] = {}
         self._pids = {pid}
         self._rescan()
-        self._last = self._look()
+        self._last = self._look(io)
+        self._has_io, self._io_due = any(sample.io for sample in self._last.values()), clock.monotonic() + IO_S
 
     @property
     def pids(self) -> frozenset[int]:
@@ -186,15 +194,18 @@ class Tree:
     def use(self, *, thoroughly: bool = False) -> Use:
         """`thoroughly` where a run begins or ends: children that were born since the last scan are looked for then."""
         with self._lock:
-            if self._clock.monotonic() >= (self._soonest if thoroughly else self._due):
+            time = self._clock.monotonic()
+            if time >= (self._soonest if thoroughly else self._due):
                 self._rescan()
-            now = self._look()
+            io = self._with_io and (thoroughly or time >= self._io_due)
+            if io:
+                self._io_due = time + IO_S
+            now = self._look(io)
             self._add(now)
             self._last = now
             self._pids = set(now)
-            has_io = any(sample.io for sample in now.values())
             memory = sum(sample.memory_bytes for sample in now.values())
-            return Use(self._cpu_s, tuple(self._io) if has_io else (), memory, len(now))
+            return Use(self._cpu_s, tuple(self._io) if self._has_io else (), memory, frozenset(now))
 
     def _rescan(self) -> None:
         spent = time.thread_time()
@@ -202,9 +213,19 @@ class Tree:
         spent, now = time.thread_time() - spent, self._clock.monotonic()
         self._due, self._soonest = now + max(RESCAN_S, spent / SHARE), now + spent / SHARE_AT_ENDS
 
-    def _look(self) -> dict[int, Sample]:
-        samples = {pid: self._system.sample(pid, self._with_io) for pid in self._pids}
-        return {pid: sample for pid, sample in samples.items() if sample is not None}
+    def _look(self, io: bool) -> dict[int, Sample]:
+        found = {pid: sample for pid in self._pids if (sample := self._system.sample(pid, io)) is not None}
+        if io or not self._with_io:
+            return found
+        if len(found) < len(self._pids):  # what the dead did is told by their parents now
+            return self._look(True)
+        return {pid: self._as_before(pid, sample) for pid, sample in found.items()}
+
+    def _as_before(self, pid: int, sample: Sample) -> Sample:
+        """With the bytes that were last read."""
+        before = self._last.get(pid)
+        known = before is not None and before.start == sample.start
+        return replace(sample, io=before.io if before is not None and known else (0,) * len(self._io))
 
     def _add(self, now: dict[int, Sample]) -> None:
         """Growth of the living. What a parent inherits from a child that was seen alive has been counted already."""

@@ -14,7 +14,7 @@ class RequestCounter:
         self._lock = Lock()
         self._under_way = 0
         self._since = 0.0  # when the first of those under way began
-        self._count = self._failed = 0
+        self._count = self._failed = self._cancelled = 0
         self._busy = self._sum = self._slowest = 0.0
         self._latencies: Counter[int] = Counter()
 
@@ -26,7 +26,7 @@ class RequestCounter:
             self._under_way += 1
         return now
 
-    def end(self, began: float, *, failed: bool = False) -> None:
+    def end(self, began: float, *, failed: bool = False, cancelled: bool = False) -> None:
         now = time.perf_counter()
         spent = now - began
         with self._lock:
@@ -35,6 +35,7 @@ class RequestCounter:
                 self._busy += now - self._since
             self._count += 1
             self._failed += failed
+            self._cancelled += cancelled
             self._sum += spent
             self._slowest = max(self._slowest, spent)
             self._latencies[bucket(spent)] += 1
@@ -43,4 +44,7 @@ class RequestCounter:
         """Until now; what is under way has not been served yet, but keeps the server busy."""
         with self._lock:
             busy = self._busy + (time.perf_counter() - self._since if self._under_way else 0.0)
-            return Requests(self._count, self._failed, busy, self._sum, self._slowest, dict(self._latencies))
+            return Requests(
+                self._count, self._failed, busy, self._sum, self._slowest, dict(self._latencies), self._cancelled,
+                self._under_way,
+            )  # fmt: skip

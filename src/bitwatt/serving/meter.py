@@ -6,6 +6,7 @@ import atexit
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -21,13 +22,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Request:
-    """One that is under way. It has failed if it raises, or if `fail` says so."""
+    """One that is under way. It has failed if it raises, or if `fail` says so, unless it was cancelled."""
 
-    __slots__ = ("_began", "_counter", "_failed")
+    __slots__ = ("_began", "_cancelled", "_counter", "_failed")
 
     def __init__(self, counter: RequestCounter) -> None:
         self._counter: RequestCounter | None = counter
-        self._began, self._failed = 0.0, False
+        self._began, self._failed, self._cancelled = 0.0, False, False
 
     def fail(self) -> None:
         self._failed = True
@@ -36,7 +37,7 @@ class Request:
         """It has been served, or given up. More than once is once."""
         counter, self._counter = self._counter, None
         if counter is not None:
-            counter.end(self._began, failed=self._failed)
+            counter.end(self._began, failed=self._failed and not self._cancelled, cancelled=self._cancelled)
 
     def __enter__(self) -> Request:
         if self._counter is not None:
@@ -44,9 +45,18 @@ class Request:
         return self
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
-        if error is not None and not isinstance(error, GeneratorExit):  # a client that stops reading got what it wanted
+        if _is_cancelled(error):
+            self._cancelled = True
+        elif error is not None and not isinstance(error, GeneratorExit):  # who stops reading got what he wanted
             self._failed = True
         self.done()
+
+
+def _is_cancelled(error: BaseException | None) -> bool:
+    """The client left, or the server ends: a server that runs on asyncio or trio then takes the task away."""
+    kinds = (getattr(sys.modules.get("asyncio"), "CancelledError", None),
+             getattr(sys.modules.get("trio"), "Cancelled", None))  # fmt: skip
+    return any(kind is not None and isinstance(error, kind) for kind in kinds)
 
 
 class RequestMeter:
@@ -83,6 +93,8 @@ class RequestMeter:
             session, self._session = self._session, None
             if session is None or self._process != os.getpid():
                 return None
+            if under_way := self._counter.told().under_way:
+                session.remark(f"{under_way} requests were under way when it closed: what they took till then is in it")
             self._measure.__exit__(None, None, None)
             atexit.unregister(self.close)
             return session.run
