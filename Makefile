@@ -1,21 +1,28 @@
 # Two commands do everything from a clean clone on Debian with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+MLFLOW := mlflow==3.17.2 Flask flask-cors SQLAlchemy greenlet alembic Mako graphene graphql-core graphql-relay gunicorn \
+	huey itsdangerous blinker
+ASROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: setup demo test test-all lint docs bench truth clean
+.PHONY: setup demo test test-all lint docs bench truth clean pictures
 
 setup: .venv/ready
 
+# Pages are tested in Debian's own browser, which Playwright drives; it is installed where it is missing and we may.
 # torchvision's compiled part does not load beside a CPU build of torch, which breaks the import of transformers; it gets
-# a folder of its own that only the tests of published values look into.
+# a folder of its own that only the tests of published values look into. MLflow's server wants an older pyarrow than
+# others do, which it does not need to keep runs: it is in a folder of its own, too, for the tests of its sink.
 .venv/ready: pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon]'
+	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon,remote,sql,charts,mlflow,wandb,tensorboard,otel,prometheus,cards,lightning,keras]'
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/torchvision torchvision==0.28.0
+	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/mlflow $(MLFLOW)
+	@command -v chromium >/dev/null || $(ASROOT) apt-get install -qq --yes chromium >/dev/null || echo "no chromium: tests in a browser are skipped"
 	touch $@
 
 demo: setup
@@ -34,6 +41,10 @@ lint: setup
 
 docs: setup
 	$(BIN)/mkdocs build --quiet --strict --site-dir .venv/site
+
+# Those of docs/, by the tests that open pages in a browser.
+pictures: setup
+	BITWATT_PICTURES=$(CURDIR)/docs/images $(BIN)/python -m pytest -q tests/browser
 
 bench: setup
 	$(BIN)/python benchmarks/overhead.py

@@ -16,6 +16,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers of pytest-xdist share t
 def _own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs are kept in the current folder by default: give each test one of its own."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BITWATT_STORE", raising=False)
+    monkeypatch.setenv("BITWATT_CACHE", str(tmp_path.parent / "bitwatt-cache"))
 
 
 @pytest.fixture(autouse=True)

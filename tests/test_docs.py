@@ -96,7 +96,7 @@ def _apart(folder: Path, words: tuple[str, ...]) -> subprocess.CompletedProcess[
         env=environment,
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=400,
         check=False,
     )
 

@@ -67,5 +67,7 @@ def test_it_carries_flops_and_bops_by_phase():
 
 def test_a_summary_is_what_a_listing_needs():
     told = summary(make_run([Row("forward", "", mm_op(2, 3, 4), 1), Row("forward", "", Op("toy.unknown"), 2)]))
-    assert told["totals"] == {"flops": 48, "bops": 1536}
+    # bytes: 2·3, 3·4 and 2·4 values of 4 bytes
+    assert told["totals"] == {"flops": 48, "bops": 1536, "macs": 24, "bytes": 104}
+    assert told["by_phase"] == {"forward": 48}
     assert told["coverage"] == {"counted": 1, "free": 0, "missing": 2, "estimated": 0}

@@ -36,7 +36,7 @@ def test_a_cell_runs_in_the_notebook_and_its_run_is_bound(shell, shown):
     assert shell.user_ns["_run"].name == "training"
     (report,) = shown
     assert isinstance(report, HtmlReport)
-    assert '<main class="bitwatt">' in report._repr_html_()
+    assert '<div class="bitwatt">' in report._repr_html_()
     assert "0 missing" in repr(report)
 
 

@@ -12,12 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bitwatt import store
+from bitwatt.about import About
 from bitwatt.dtypes import Precision
 from bitwatt.errors import RunFileError, UnknownNameError
 from bitwatt.fingerprint import summary
 from bitwatt.folding import Folder
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer, Op, Quantised, TensorSpec
+from bitwatt.store import migrations
 from factories import make_run, metered, mm_op, transformer_run
 
 DATA = Path(__file__).parent / "data"
@@ -64,7 +66,7 @@ def test_whatever_was_called_comes_back_exactly(tmp_path, rows):
 
 
 def test_everything_else_comes_back_too(tmp_path):
-    run = replace(metered_run(), status="failed: ValueError: ü\n", notes=("a", "b"))
+    run = replace(told_run(), status="failed: ValueError: ü\n", notes=("a", "b"))
     assert same(store.load(store.save(run, tmp_path, summary=summary(run))), run)
 
 
@@ -74,6 +76,7 @@ def test_files_follow_the_published_schema(tmp_path):
         layers=quantised_run().layers,
         phase_seconds={"forward": 0.5},
         meter=metered(),
+        about=told_run().about,
     )
     header, _, body = store.save(run, tmp_path, summary=summary(run)).read_bytes().partition(b"\n")
     for name, document in (("header", json.loads(header)), ("body", json.loads(zlib.decompress(body)))):
@@ -87,7 +90,19 @@ def test_files_of_every_version_stay_readable():
     assert same(store.load(DATA / "run-v2.run"), quantised_run())
     assert same(store.load(DATA / "run-v3.run"), folded_run())
     assert same(store.load(DATA / "run-v4.run"), metered_run())
+    assert same(store.load(DATA / "run-v5.run"), told_run())
     assert store.headers(DATA)[0][0].summary["totals"]["flops"] > 0
+
+
+def told_run():
+    points = ((0, 0.5, 0.25), (None, 1.0, float("inf")), (2, 1.5, 0.5))
+    about = About(
+        {"good": "", "team": "vision"}, "2.1", {"commit": "0" * 40, "branch": "main", "dirty": "no"},
+        {"lr": 0.1, "epochs": 3, "ema": True, "norm": "layer", "clip": None, "top": float("-inf")}, "a set", 32,
+        {"accuracy": {"last": 0.5, "min": 0.25, "max": float("inf"), "count": 3}}, "a-sweep", "sweep",
+        {"accuracy": points},
+    )  # fmt: skip
+    return replace(metered_run(), id="20260102-030405-abc126", about=about)
 
 
 def metered_run():
@@ -111,7 +126,7 @@ def quantised_run():
 def test_an_older_file_goes_through_every_migration(tmp_path, monkeypatch):
     path = store.save(make_run(name="old"), tmp_path)
     now = store.VERSION
-    monkeypatch.setattr(store, "VERSION", now + 2)
+    monkeypatch.setattr(migrations, "VERSION", now + 2)
     monkeypatch.setitem(store.MIGRATIONS, now, lambda header, body: (header | {"name": header["name"] + "er"}, body))
     monkeypatch.setitem(store.MIGRATIONS, now + 1, lambda header, body: (header | {"name": header["name"] + "!"}, body))
     assert store.load(path).name == "older!"

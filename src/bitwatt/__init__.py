@@ -16,6 +16,11 @@ _WHERE = {
     "phase": "bitwatt.context",
     "Meter": "bitwatt.metering",
     "count": "bitwatt.observing",
+    "metric": "bitwatt.telling",
+    "tag": "bitwatt.telling",
+    "parameter": "bitwatt.telling",
+    "describe": "bitwatt.telling",
+    "About": "bitwatt.about",
     "meter_requests": "bitwatt.serving",
     "estimate": "bitwatt.estimation",
     "totals": "bitwatt.pricing",
@@ -26,6 +31,7 @@ _WHERE = {
     "report": "bitwatt.reports",
     "what_if": "bitwatt.whatif",
     "sweep": "bitwatt.whatif",
+    "compare": "bitwatt.comparing",
     "join": "bitwatt.jobs",
     "load": "bitwatt.store",
     "save": "bitwatt.store",
@@ -45,6 +51,8 @@ _WHERE = {
 }
 
 if TYPE_CHECKING:
+    from bitwatt.about import About as About
+    from bitwatt.comparing import compare as compare
     from bitwatt.context import phase as phase
     from bitwatt.costs.bops import BOPS as BOPS
     from bitwatt.costs.flops import FLOPS as FLOPS
@@ -74,6 +82,10 @@ if TYPE_CHECKING:
     from bitwatt.store import load as load
     from bitwatt.store import runs as runs
     from bitwatt.store import save as save
+    from bitwatt.telling import describe as describe
+    from bitwatt.telling import metric as metric
+    from bitwatt.telling import parameter as parameter
+    from bitwatt.telling import tag as tag
     from bitwatt.whatif import sweep as sweep
     from bitwatt.whatif import what_if as what_if
 

@@ -15,7 +15,7 @@ from bitwatt.errors import SettingsError
 from bitwatt.units import parse
 
 FILE, PROJECT = "bitwatt.toml", "pyproject.toml"
-NOT_SET = "not set"
+NOT_SET, BUDGET = "not set", "budget"
 PROVIDERS = ("electricitymaps", "watttime", "uk", "carbon_aware_sdk")
 #: What a device can do by number format, as the catalogue writes it, and the bytes it moves.
 PEAKS = (
@@ -76,6 +76,13 @@ def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("it is not text")
     return value.strip()
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list | tuple):
+        raise ValueError('it is a list of names, such as ["mlflow", "csv=emissions.csv"]')
+    return tuple(_text(word) for word in words)
 
 
 def _flag(value: Any) -> bool:
@@ -210,6 +217,30 @@ class Settings:
     embodied_kg: float | None = _setting(_number(), "kgCO2e of making one device", key="embodied.kg")
     embodied_lifetime_h: float | None = _setting(_above_zero(), "hours it will be used", key="embodied.lifetime_h")
     embodied_share: float | None = _setting(_number(0, 1), "share of it that this work reserves", key="embodied.share")
+    store: str | None = _setting(
+        _text, "where runs are kept: a folder (beside this file), or a URL such as s3://bucket/runs"
+    )
+    worth_by: str = _setting(
+        _one_of("energy", "bops", "flops", "macs", "bytes", "seconds", "cost"),
+        "what a gain in quality is held against",
+        default="energy",
+        key="worth.by",
+    )
+    worth_cost: float = _setting(
+        _number(), "from this much more cost (0.1: a tenth) a gain is asked for", default=0.1, key="worth.cost"
+    )
+    worth_gain: float = _setting(
+        _number(), "the gain, of the quality before, that it must bring", default=0.01, key="worth.gain"
+    )
+    worth_metric: str | None = _setting(_text, "the metric that tells quality", key="worth.metric")
+    worth_lower_is_better: bool = _setting(
+        _flag, "whether less of it is better", default=False, key="worth.lower_is_better"
+    )
+    worth_keeps: float = _setting(
+        _number(0, 10), "share of the quality that a distilled model must keep", default=0.95, key="worth.keeps"
+    )
+    worth_at_most: float = _setting(_number(), "share of the energy that it may take", default=0.5, key="worth.at_most")
+    to: tuple[str, ...] = _setting(_words, "where runs are sent as well: mlflow, csv=emissions.csv, ...", default=())
     sources: Mapping[str, str] = field(default_factory=dict, metadata={"own": True})  # name -> bitwatt.toml, --pue, ...
 
     def source(self, name: str) -> str:
@@ -221,7 +252,7 @@ class Settings:
         return {
             key_of(name): f"{_shown(getattr(self, name))} ({source})"
             for name in NAMES
-            if (source := self.sources.get(name))
+            if (source := self.sources.get(name)) and name not in ("store", "to")  # which may hold passwords
         }
 
 
@@ -261,6 +292,26 @@ def settings(start: Path | str | None = None, *, flags: Mapping[str, Any] | None
             raise SettingsError(f"{_place(where, key)} is {value!r}, but {error}") from None
         sources[name] = _place(where, key) if where in ("keyword", "flag") else Path(where).name
     return Settings(**values, sources=sources)
+
+
+def settings_here() -> Settings | None:
+    """Those of the current folder; None where a file is wrong, which others tell of."""
+    try:
+        return settings()
+    except (SettingsError, OSError):
+        return None
+
+
+def nearest(name: str) -> tuple[Any, Path] | None:
+    """One setting of the files of this folder and those above, checked, and the file; None where it is not set."""
+    for where, found in _nearest(Path.cwd()):
+        for key, value in found:
+            if _KEYS.get(key) == name:
+                try:
+                    return _METADATA[name]["check"](value), Path(where)
+                except ValueError as error:
+                    raise SettingsError(f"{_place(where, key)} is {value!r}, but {error}") from None
+    return None
 
 
 def _place(where: str, key: str) -> str:
@@ -304,6 +355,8 @@ def _read(file: Path) -> Mapping[str, Any] | None:
 
 def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
+        if key == BUDGET:
+            continue  # limits that `bitwatt check` reads
         if key in _TABLES and isinstance(value, Mapping):
             yield from ((f"{key}.{name}", inner) for name, inner in value.items())
         else:
@@ -323,3 +376,19 @@ def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(" ".join(map(_shown, inner)) for inner in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def project(start: Path | str | None = None) -> str:
+    """What the project of a folder is called: by its pyproject.toml, or after the folder that holds it."""
+    here = Path(start or Path.cwd()).absolute()
+    for place in (here, *here.parents):
+        file = place / PROJECT
+        if file.is_file():
+            try:
+                named = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}).get("name")
+            except (OSError, ValueError, AttributeError):
+                named = None
+            return named if isinstance(named, str) and named else place.name
+        if (place / ".git").exists() or (place / FILE).is_file():
+            return place.name
+    return here.name or "project"

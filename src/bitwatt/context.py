@@ -34,6 +34,7 @@ class Token:
     inner: list[Any] = field(default_factory=list)  # ledgers of the sessions that opened and closed in it
     meter: Any = None  # told where phases begin and end that may be long enough to be measured
     observer: Any = None  # told where phases begin and end, and what is processed (observing.Observer)
+    about: Any = None  # told metrics, tags and parameters (telling.Teller)
 
     def within(self, phases: tuple[str, ...]) -> Context:
         """The context of this session and these phases: the same one each time, so that equal places are one place."""

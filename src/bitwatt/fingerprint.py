@@ -5,11 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from bitwatt.config import Settings
 from bitwatt.costs.flops import label
 from bitwatt.folded import MARKS
+from bitwatt.grid import ask
+from bitwatt.impact.carbon import carbon
+from bitwatt.impact.energy import used
+from bitwatt.impact.money import ACCELERATORS, cost
 from bitwatt.pricing import Entry, entries_of, totals
 from bitwatt.records import Run, Work
 
@@ -39,10 +45,16 @@ def fingerprint(run: Run) -> Fingerprint:
     return Fingerprint(_plain(flops), _plain(bops), digest)
 
 
-def summary(run: Run) -> dict[str, Any]:
-    """What a run file's header carries so that listings need no pricing: coverage, totals and digest."""
+#: Phases whose FLOPs stand in a header.
+_PHASES = 40
+
+
+def summary(run: Run, settings: Settings | None = None) -> dict[str, Any]:
+    """What a run file's header carries so that listings need no pricing. Carbon and money by `settings`, as far as no
+    service need be asked."""
     flops, bops = totals(run, "flops"), totals(run, "bops")
     coverage = flops.coverage
+    phases = sorted(_plain(flops.by("phase")).items(), key=lambda one: -one[1])[:_PHASES]
     return {
         "coverage": {
             "counted": coverage.counted,
@@ -50,9 +62,40 @@ def summary(run: Run) -> dict[str, Any]:
             "missing": coverage.missing,
             "estimated": coverage.estimated,
         },
-        "totals": {"flops": flops.total, "bops": bops.total},
+        "totals": {
+            "flops": flops.total,
+            "bops": bops.total,
+            "macs": totals(run, "macs").total,
+            "bytes": totals(run, "bytes").total,
+        },
         "fingerprint": fingerprint(run).digest,
+        "by_phase": dict(phases),
+        "parameters": sum(layer.parameters for layer in run.layers.values()),
+        **_used(run, settings),
     }
+
+
+def _used(run: Run, settings: Settings | None) -> dict[str, Any]:
+    """Energy, memory, carbon and money: what is known of them."""
+    found: dict[str, Any] = {}
+    if run.observed is not None and run.observed.device_peak is not None:
+        found["device_memory_bytes"] = run.observed.device_peak
+    if run.meter is None:
+        return found
+    if (peak := run.meter.usage.get("memory_bytes_peak")) is not None:
+        found["memory_bytes"] = peak
+    known = settings or Settings()
+    energy = used(run.meter, modelled=known.show_modelled)
+    if energy.energy_j is not None:
+        found |= {"energy_j": energy.energy_j, "energy_how": energy.how}
+    if known.grid_provider is None:
+        began = datetime.fromisoformat(run.started)
+        grid = ask(known, began, began + timedelta(seconds=run.meter.seconds))
+        devices = sum(part.device.kind in ACCELERATORS for part in run.meter.energy)
+        found["grams"] = carbon(run.meter, known, grid, began, devices=max(devices, 1)).total_g
+    price = cost(run.meter, known)
+    found |= {"cost": price.total, "currency": price.currency if price.total is not None else None}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _canonical(run: Run) -> list[tuple[str, str]]:

@@ -24,10 +24,10 @@ def join(which: str | Path | None = None, store: str | Path | None = None) -> Jo
     """All ranks of a job as one: by the id or path of any of their runs, the job's id or the name; by default the
     newest job. Only first lines are read, except of ranks that were lost."""
     if isinstance(which, Path) or (which is not None and which.endswith(files.SUFFIX)):
-        which, store = Path(which).stem, Path(which).parent if store is None else store
-    folder = files.FOLDER if store is None else Path(store)
-    kept = files.runs(folder)
-    ranked = [one for one in kept if one.rank is not None]
+        there, name = files.split(which if files.is_url(which) else Path(which))
+        which, store = name.removesuffix(files.SUFFIX), there.root if store is None else store
+    folder = files.root(store)
+    ranked = files.ranked(folder)
     if not ranked:
         raise UnknownNameError(f"no run in {folder} is a rank of a job; make some with: bitwatt run torchrun script.py")
     one = ranked[0] if which is None else next((one for one in ranked if _is(one, which)), None)
@@ -44,15 +44,8 @@ def joined(ranks: Iterable[Kept]) -> Joined:
 
 def since(began: datetime, store: str | Path | None = None) -> list[Joined]:
     """The jobs that began after a moment, oldest first."""
-    kept = [one for one in files.runs(store) if one.rank is not None and _moment(one.started) >= began]
+    kept = files.ranked(store, began.astimezone(UTC).isoformat(timespec="milliseconds"))
     return [joined(ranks) for ranks in reversed(jobs(kept).values())]
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
 
 
 def _is(one: files.Header, which: str) -> bool:
@@ -92,4 +85,5 @@ def whole(job: Joined) -> Run:
         device_seconds=on_device, notes=tuple(notes), rank=None, meter=energy.joined(read) if read else None,
         requests=sum(served[1:], served[0]) if served else None,
         observed=together(run.observed for run in runs if run.observed),
+        about=replace(runs[0].about, parent="", parent_kind=""),
     )  # fmt: skip

@@ -12,7 +12,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bitwatt import store
@@ -20,6 +19,7 @@ from bitwatt.endings import Ending
 from bitwatt.errors import BitwattError
 from bitwatt.ranks.identity import from_environment
 from bitwatt.ranks.join import UNDER_WAY
+from bitwatt.store.places import Where, place
 
 if TYPE_CHECKING:
     from bitwatt.session import Session
@@ -33,10 +33,11 @@ SHARE, EARLY = 1 / 300, 1 / 100
 
 
 class _Entry:
-    __slots__ = ("began", "due", "ending", "interval", "lock", "process", "root", "session")
+    __slots__ = ("began", "due", "ending", "interval", "lock", "process", "root", "session", "slowest")
 
-    def __init__(self, session: Session, root: Path) -> None:
+    def __init__(self, session: Session, root: Where) -> None:
         self.session, self.root = session, root
+        self.slowest = place(root).interval
         self.process = os.getpid()
         self.interval = RANK_FIRST
         self.began = time.monotonic()
@@ -49,7 +50,7 @@ _entries: list[_Entry] = []
 _running = [0]  # the process whose thread runs
 
 
-def begin(session: Session, root: Path) -> None:
+def begin(session: Session, root: Where) -> None:
     """Keep `session` from now on."""
     entry = _Entry(session, root)
     if from_environment() is not None:  # a launcher ends all ranks when one has failed
@@ -120,6 +121,7 @@ def _keep(entry: _Entry, status: str = UNDER_WAY) -> None:
         finally:
             spent = time.thread_time() - spent
             is_rank = entry.session.is_rank
-            entry.interval = min(2 * entry.interval, RANK_INTERVAL if is_rank else INTERVAL)
+            usual = RANK_INTERVAL if is_rank else INTERVAL
+            entry.interval = min(2 * entry.interval, max(usual, entry.slowest))
             share = EARLY if is_rank and began - entry.began < 60 else SHARE
             entry.due = began + max(entry.interval, spent / share)

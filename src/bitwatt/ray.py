@@ -34,7 +34,7 @@ class Callback(WorkerGroupCallback):  # type: ignore[misc]
 
     def __init__(self, name: str = "ray-train", store: str | Path | None = None) -> None:
         self.name = name
-        self.store = str((files.FOLDER if store is None else Path(store)).absolute())
+        self.store = str(files.absolute(files.root(store)))
         self.command = " ".join(sys.argv)
 
     def after_worker_group_start(self, worker_group: Any) -> None:
@@ -43,7 +43,7 @@ class Callback(WorkerGroupCallback):  # type: ignore[misc]
 
     def before_worker_group_shutdown(self, worker_group: Any) -> None:
         for name, content in self._attempt(worker_group, _close):
-            _write(Path(self.store), name, content)
+            _write(self.store, name, content)
 
     def _attempt(self, worker_group: Any, function: Any, *args: Any) -> list[Any]:
         """On every worker that lives: training goes on whatever becomes of the measurement."""
@@ -70,22 +70,20 @@ def _close() -> tuple[str, bytes] | None:
         return None
     session = _session.pop()
     session.close()
-    return None if session.path is None else (session.path.name, session.path.read_bytes())
+    return (session.path.name, session.path.read_bytes()) if isinstance(session.path, Path) else None
 
 
-def _write(folder: Path, name: str, content: bytes) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / name).exists():  # else this worker and the one who gathers see the same disk
-        temporary = folder / f".{name}.{os.getpid()}.tmp"
-        temporary.write_bytes(content)
-        temporary.replace(folder / name)
+def _write(store: str, name: str, content: bytes) -> None:
+    there = files.place(store)
+    if all(file.name != name for file in there.files()):  # else this worker and the one who gathers see the same disk
+        there.write(name, content)
 
 
 def measured(function: Any, *, name: str | None = None, store: str | Path | None = None) -> Any:
     """`function`, or a class of callables, for Ray Data's map_batches, map and so on: every process that runs it keeps
     one run, with all its calls so far. Processes of one dataset are ranks of one job."""
     label = name or str(getattr(function, "__name__", type(function).__name__))
-    folder = str((files.FOLDER if store is None else Path(store)).absolute())
+    folder = str(files.absolute(files.root(store)))
     job = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
     if isinstance(function, type):
         call = _counted(function.__call__, label, folder, job)
@@ -108,7 +106,7 @@ class _Tally:
     """All calls in this process as one run, on disk after each: Ray ends its workers without notice."""
 
     def __init__(self, job: str, folder: str) -> None:
-        self.job, self.folder, self.lock = job, Path(folder), threading.Lock()
+        self.job, self.folder, self.lock = job, files.root(folder), threading.Lock()
         self.run: Run | None = None
 
     def add(self, run: Run | None) -> None:
@@ -138,8 +136,11 @@ def _tally(job: str, folder: str) -> _Tally:
     return _tallies.setdefault((job, folder), _Tally(job, folder))
 
 
-def _place(folder: Path, job: str) -> int:
-    """The first number that no other process of this job has taken."""
+def _place(folder: Path | str, job: str) -> int:
+    """The first number that no other process of this job has taken; in object storage, where none can be taken, one
+    that others hardly have."""
+    if isinstance(folder, str):
+        return secrets.randbelow(1 << 31)
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(1 << 20):
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bitwatt.about import About
 from bitwatt.dtypes import Precision, dtype
 
 if TYPE_CHECKING:
@@ -361,6 +362,7 @@ class Run:
     meter: Metered | None = None  # what it used of the machine, where that was read
     requests: Requests | None = None  # what it served
     observed: Observed | None = None  # what it processed, when its phases ran, what other meters said
+    about: About = field(default_factory=About)  # tags, parameters, metrics, code, parent
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-import secrets
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,13 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from bitwatt import backends, context, journal, store
+from bitwatt import backends, context, journal, revision, store
+from bitwatt.about import About, described
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.watchers import WATCHERS
+from bitwatt.closing import give, inside, new_id, status_of, summary_of
 from bitwatt.companions import Beside
-from bitwatt.config import Settings
+from bitwatt.config import Settings, settings_here
 from bitwatt.errors import BitwattError
-from bitwatt.fingerprint import summary
 from bitwatt.folding import Folder, note
 from bitwatt.ledger import Ledger
 from bitwatt.machine import describe, float32
@@ -35,11 +35,11 @@ from bitwatt.pricing import totals
 from bitwatt.ranks.identity import from_environment
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.ranks.pattern import apart, recognised
-from bitwatt.ranks.shares import shares
-from bitwatt.readings import metered_json
 from bitwatt.records import Layer, Machine, Op, Rank, Run
 from bitwatt.replaying import joined
 from bitwatt.served import Requests
+from bitwatt.store.places import Where, absolute
+from bitwatt.telling import Teller
 
 #: Credit steps that are known and count what varies, count every step, or sample also what varies.
 EXACTNESS = ("auto", "always", "sample")
@@ -64,7 +64,7 @@ class Session:
         name: str,
         *,
         keep: bool,
-        root: Path | None,
+        root: str | Path | None,
         strict: bool,
         command: str,
         fakes: bool = False,
@@ -72,15 +72,19 @@ class Session:
         meter: bool | Meter = True,
         settings: Settings | None = None,
         nvtx: bool = False,
+        about: About | None = None,
+        to: Any = None,
     ) -> None:
         self.name, self.strict, self.command = name, strict, command
         self.run: Run | None = None
-        self.path: Path | None = None
+        self.path: Where | None = None
+        self.trouble = ""  # why it is not where it should be kept
         self.requests: Serves | None = None  # counts what is served, if it is a server that is measured
         self._machine: Machine | None = None
         self._float32 = float32()
         self._remarks: list[str] = []
-        self._keep, self._root = keep, (root or store.FOLDER).absolute()  # the program may change its folder
+        self._keep, self.root = keep, absolute(self._place(root) if keep else store.FOLDER)
+        self._settings = settings_here() if settings is None and keep else settings  # the program may change its folder
         self._process = os.getpid()
         self._nth = _names[name]
         _names[name] += 1
@@ -91,21 +95,52 @@ class Session:
         )
         WATCHERS.open()
         self._token = self._context.__enter__().token
-        self._meter = Attached(False if fakes else meter, self._token, settings)
+        self._meter = Attached(False if fakes else meter, self._token, self._settings)
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
         self._observer = self._token.observer = Observer(nvtx=nvtx)
         self._beside = Beside(self._clock)
-        self.id = f"{self._started:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
+        self.id = new_id(self._started)
+        self._git = revision.head() if keep else {}
+        self._teller = self._token.about = Teller(self.id, inside(about or About(), self._token.parent))
         if keep and not fakes:
-            journal.begin(self, self._root)
-            self._token.offer = {"job": self.id, "name": name, "store": str(self._root), "command": command}
+            journal.begin(self, self.root)
+            self._token.offer = {"job": self.id, "name": name, "store": str(self.root), "command": command}
+        #: What takes the run elsewhere, and what became of that (sinks.delivery).
+        self.delivery = None if fakes else self._attached(to)
+        self.receipts: list[Any] = []
+
+    def _attached(self, to: Any) -> Any:
+        """Settings speak for the outermost session: what is inside it is sent with it."""
+        is_inner = self._token.parent is not None
+        wanted = to if to is not None else () if is_inner or self._settings is None else self._settings.to
+        if not wanted:
+            return None
+        from bitwatt.sinks.attached import attached
+
+        return attached(self, wanted, self._started.isoformat(timespec="milliseconds"), self._settings)
+
+    def _place(self, given: str | Path | None) -> Where:
+        """What is given must be right; a setting that is not must not stop the program."""
+        if given is not None:
+            return store.place(given).root
+        try:
+            return store.place().root
+        except BitwattError as error:
+            self._remarks.append(f"it is kept in {store.FOLDER}: {error}")
+            warnings.warn(f"bitwatt: {self._remarks[-1]}", stacklevel=6)
+            return store.FOLDER
 
     def close(self, error: BaseException | None = None) -> None:
         """End the measurement. In a forked child nothing happens: the parent reports."""
         if os.getpid() != self._process or self.run is not None:
             return
+        if self.delivery is not None:
+            self.delivery.rest()
         with journal.closing(self):
             self._close(error)
+        if self.delivery is not None and self.run is not None:
+            self.receipts = self.delivery.finish(self.run)
+            self._note([note for receipt in self.receipts if (note := receipt.note)])
         if self.strict and error is None and self.run is not None:
             totals(self.run, strict=True)
 
@@ -123,19 +158,30 @@ class Session:
             self._context.__exit__(None, None, None)
             WATCHERS.close()
         try:
-            self.run = self._finished(harvests, notes, seconds, _status(error))
+            self.run = self._finished(harvests, notes, seconds, status_of(error))
         finally:
             self._beside.close()
         # What a session inside another one counted is part of both; an estimate computed nothing.
         if (outer := self._token.parent) is not None and not self._token.fakes:
-            _give(outer, self.run, self._phases)
+            give(outer, self.run, self._phases)
             if self.run.observed is not None and outer.observer is not None:
                 outer.observer.take(self.run.observed, self._phases)
-        if self._keep:
+        self._save()
+
+    def _note(self, notes: list[str]) -> None:
+        """What went wrong after the run was kept."""
+        if notes and self.run is not None:
+            self.run = replace(self.run, notes=(*self.run.notes, *notes))
+            self._save()
+
+    def _save(self) -> None:
+        if self._keep and self.run is not None:
             try:
-                self.path = store.save(self.run, self._root, summary=_summary(self.run))
+                self.path, self.trouble = store.keep(self.run, self.root, summary=summary_of(self.run, self._settings))
             except (OSError, BitwattError) as problem:
-                warnings.warn(f"bitwatt could not keep the run: {problem}", stacklevel=4)
+                self.trouble = f"{problem}; it is lost"
+            if self.trouble:
+                warnings.warn(f"bitwatt: {self.trouble}", stacklevel=4)
 
     def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, status: str) -> Run:
         ledger = sum(self._token.inner, Ledger())
@@ -151,7 +197,7 @@ class Session:
             for phase, span in harvest.seconds.items():
                 spans[phase] = spans.get(phase, 0.0) + span
             on_device |= harvest.device_seconds
-        notes += self._remarks + self._meter.remarks + self._beside.notes()
+        notes += self._remarks + self._meter.remarks + self._beside.notes() + self._teller.notes
         if not harvests and not notes:
             notes.append(f"nothing was watched: the program imported none of {', '.join(backends.FRAMEWORKS)}")
         ledger = Folder(layers).ledger(apart(rank, ledger))
@@ -164,6 +210,10 @@ class Session:
             self._beside.figures(),
         )
         spans = settled(spans, observed.phases if observed is not None else {}, seconds)
+        found = None if rank is None else self._one_of(recognised(rank, ledger, layers), contents)
+        about = self._teller.told(self._git if status == UNDER_WAY else revision.with_changes(self._git))
+        if found is not None and about.parent_kind in ("", "session"):
+            about = replace(about, parent=found.job, parent_kind="rank")
         return Run(
             id=self.id,
             name=self.name,
@@ -178,7 +228,8 @@ class Session:
             notes=tuple(notes),
             device_seconds=on_device,
             replay=joined(harvests, layers),
-            rank=None if rank is None else self._one_of(recognised(rank, ledger, layers), contents),
+            rank=found,
+            about=about,
             meter=self._meter.metered(spans, on_device),
             requests=None if self.requests is None else self.requests.told(),
             observed=observed,
@@ -212,31 +263,6 @@ class Session:
 
     def _repr_html_(self) -> str:
         return self.run._repr_html_() if self.run is not None else f"<p>{self.name}: under way</p>"
-
-
-def _summary(run: Run) -> dict[str, Any]:
-    if run.rank is None:
-        return summary(run)
-    metered = {} if run.meter is None else {"meter": metered_json(replace(run.meter, series={}))}
-    return summary(run) | {"ranks": shares(run)} | metered
-
-
-def _give(outer: context.Token, run: Run, phases: tuple[str, ...]) -> None:
-    """A session inside another has ended. There may be very many."""
-    total = sum(outer.inner[1:], outer.inner[0]) if outer.inner else Ledger()  # tasks of joblib append theirs
-    for row in run.ledger.within("/".join(phases)) if phases else run.ledger:
-        total.add(row.phase, row.scope, row.op, row.calls)
-    outer.inner[:] = [Folder(run.layers).ledger(total)]
-
-
-def _status(error: BaseException | None) -> str:
-    if error is None or (isinstance(error, SystemExit) and not error.code):
-        return "ok"
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
-    if isinstance(error, SystemExit):
-        return f"exited: {error.code}"
-    return f"failed: {type(error).__name__}: {error}"
 
 
 class Measure:
@@ -310,19 +336,34 @@ def measure(
     meter: bool | Meter = True,
     settings: Settings | None = None,
     nvtx: bool = False,
+    tags: Mapping[str, str] | Iterable[str] | str | None = None,
+    version: str = "",
+    parameters: Mapping[str, Any] | None = None,
+    dataset: str = "",
+    batch_size: int | None = None,
+    parent: str = "",
+    parent_kind: str = "",
+    to: Any = None,
 ) -> Any:
     """Count what runs inside: `with measure("resnet18") as session: ...`, or as a decorator.
 
     `keep` writes the run to the store (by default .bitwatt/ beside the project); `strict` raises at the end if an op
     was called that no rule covers. `fakes` is for estimate(): it counts fake tensors, which otherwise are torch working
     out shapes. `meter` also reads what the machine tells of energy and use: False for nothing, or a Meter of your own.
-    `settings` are those of the current folder unless given. `nvtx` marks phases for NVIDIA's tools on CUDA.
+    `settings` are those of the current folder unless given. `nvtx` marks phases for NVIDIA's tools on CUDA. The rest is
+    kept with the run, to find it by: tags ("good", or {"team": "vision"}), the model's version, parameters, data, and
+    the run or sweep that it is part of. `to` names where the run is sent as well: "mlflow", "csv=emissions.csv", or
+    a list of such (docs/sinks.md).
     """
+    if to:
+        from bitwatt.sinks import make
+
+        make(to)  # what is wrong with it is told now
     if exactness not in EXACTNESS:
         raise BitwattError(f"exactness is one of {', '.join(EXACTNESS)}, not {exactness!r}")
     options = {
         "keep": keep,
-        "root": Path(store) if store is not None else None,
+        "root": store,
         "strict": strict,
         "command": " ".join(sys.argv) if command is None else command,
         "fakes": fakes,
@@ -330,7 +371,12 @@ def measure(
         "meter": meter,
         "settings": settings,
         "nvtx": nvtx,
-    }
+        "to": to,
+        "about": described(
+            tags=tags, version=version, parameters=parameters, dataset=dataset, batch_size=batch_size, parent=parent,
+            parent_kind=parent_kind,
+        ),
+    }  # fmt: skip
     if callable(name):
         return Measure(None, options)(name)
     return Measure(name, options)

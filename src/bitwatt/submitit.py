@@ -18,7 +18,7 @@ from bitwatt.session import measure
 def measured(function: Callable[..., Any], *, name: str | None = None, store: str | Path | None = None) -> Any:
     """`function`, to be submitted: what each task computes is kept in `store` (by default .bitwatt/ here, where it is
     submitted). Tasks see the environment that submitit gives them, so files of one job find each other."""
-    folder = (files.FOLDER if store is None else Path(store)).absolute()
+    folder = files.absolute(files.root(store))
     return functools.partial(
         _run, function, name or str(getattr(function, "__name__", type(function).__name__)), str(folder)
     )

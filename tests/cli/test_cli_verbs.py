@@ -60,10 +60,11 @@ def test_ls_lists_newest_first_and_reports_damage(kept, capsys):
     (kept / ".bitwatt" / "bad.run").write_text("rubbish")
     assert main(["ls"]) == 0
     captured = capsys.readouterr()
-    first, second = captured.out.splitlines()
+    titles, first, second = captured.out.splitlines()
+    assert titles.split() == ["id", "name", "time", "flops", "bops", "missing", "status"]
     assert "tiny-transformer" in first
     assert "GFLOP" in first
-    assert "5 missing" in first
+    assert first.split()[-1] == "5"
     assert second.split() == ["older", "old", "1.5", "s", "interrupted"]
     assert captured.err == "bitwatt: .bitwatt/bad.run is not a bitwatt run file\n"
 

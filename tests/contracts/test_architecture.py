@@ -14,8 +14,8 @@ HOME = Path(bitwatt.__file__).parent
 
 #: Rooms from the ground up. A room may import those below it and itself.
 ORDER = [
-    {"errors", "units", "dtypes", "imports", "context", "state"},
-    {"records", "readings", "served", "observed"},
+    {"errors", "units", "dtypes", "imports", "context", "state", "harmless"},
+    {"records", "readings", "served", "observed", "about"},
     {"folded"},
     {"registry", "ledger", "sensors", "config"},
     {"formulas", "precision"},
@@ -24,14 +24,17 @@ ORDER = [
     {"fingerprint", "impact"},
     {"folding"},
     {"ranks"},
-    {"backends", "machine", "store", "metering", "observing", "companions", "profiles"},
+    {"backends", "machine", "store", "metering", "observing", "telling", "revision", "companions", "profiles"},
     {"endings", "journal"},
-    {"replaying"},
+    {"replaying", "closing"},
     {"session"},
     {"jobs", "ray", "spawned", "submitit", "serving"},
+    {"charts"},
     {"estimation", "reports"},
-    {"whatif"},
-    {"notebook"},
+    {"whatif", "sinks"},
+    {"comparing"},
+    {"budgets"},
+    {"notebook", "pytest_plugin", "callbacks"},
     {"cli"},
     {"__main__", "__init__"},
 ]
@@ -39,7 +42,7 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 #: Loaded by name, on first use or for the type checker alone, against the order and on purpose.
 LAZY = {
     ("records", "ledger"), ("records", "folded"), ("records", "fingerprint"), ("records", "reports"),
-    ("registry", "rules"), ("journal", "session"),
+    ("registry", "rules"), ("journal", "session"), ("session", "sinks"),
 }  # fmt: skip
 
 
@@ -83,7 +86,7 @@ def test_backends_know_no_formula() -> None:
 def test_only_backends_import_frameworks() -> None:
     frameworks = {"torch", "transformers", "tokenizers", "numpy", "IPython"}
     for file in FILES:
-        if room_of(file) in ("backends", "notebook"):
+        if room_of(file) in ("backends", "notebook", "callbacks"):
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -15,6 +15,7 @@ from bitwatt.observed import Observed
 from bitwatt.readings import Device, Energy, Metered, PhaseEnergy
 from bitwatt.records import Machine, Op, TensorSpec
 from bitwatt.reports.footprint import money
+from bitwatt.reports.html import fragment
 from bitwatt.reports.power import chart, sparkline
 from bitwatt.reports.trouble import troubles
 from bitwatt.served import Requests
@@ -178,10 +179,11 @@ def test_mfu_has_its_denominator():
 def test_html_draws_power_over_time_and_escapes_names():
     series = {"gpu:GPU-1": ((1.0, 100.0), (2.0, 300.0)), "cpu:0": ((1.0, 50.0), (2.0, 40.0))}
     part = replace(metered().energy[0], device=Device("gpu:GPU-1", "gpu", "<b>GPU</b>"))
-    page = bitwatt.report(transformer_run(meter=metered(energy=(part,), series=series)), format="html")
-    assert page.count("<polyline") == 2
-    assert "<b>GPU" not in page
-    assert "&lt;b&gt;GPU" in page
+    run = transformer_run(meter=metered(energy=(part,), series=series))
+    assert fragment(run).count("<polyline") == 2
+    for page in (fragment(run), bitwatt.report(run, format="html")):
+        assert "<b>GPU" not in page
+        assert "&lt;b&gt;GPU" in page
     assert chart({}, {}) == ""
     assert chart({"gpu:1": ((1.0, 5.0),)}, {}) == ""
 

@@ -10,7 +10,10 @@ import sys
 from bitwatt.errors import BitwattError
 
 #: Each is a module here: its docstring is the help, `configure` adds its options, `main` does it.
-VERBS = ("run", "report", "join", "what-if", "ls", "machines", "explain", "models", "doctor")
+VERBS = (
+    "run", "report", "join", "compare", "check", "what-if", "ls", "tag", "rm",
+    "sql", "export", "baseline", "machines", "serve", "explain", "models", "doctor",
+)  # fmt: skip
 
 
 class _Version(argparse.Action):
@@ -47,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
         options, program = split(arguments[1:])
         dashes = arguments[1 + len(options) : 2 + len(options)] == ["--"]
         arguments = ["run", *options]
-    args = parser.parse_args(arguments)
+    args = parser.parse_args(_sorted(arguments))
     args.program, args.options, args.after_dashes = program, options, dashes
     try:
         status: int = args.main(args)
@@ -62,3 +65,11 @@ def main(argv: list[str] | None = None) -> int:
             raise  # the script's own, to end as it would without bitwatt
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 1
+
+
+def _sorted(arguments: list[str]) -> list[str]:
+    """argparse takes the -flops of `--sort -flops` for an option."""
+    if "--sort" not in arguments[:-1]:
+        return arguments
+    at = arguments.index("--sort")
+    return [*arguments[:at], f"--sort={arguments[at + 1]}", *arguments[at + 2 :]]

@@ -12,8 +12,10 @@ import signal
 import sys
 from typing import Any
 
-from bitwatt.cli.options import written
+from bitwatt.cli.about import about_of
+from bitwatt.cli.options import kept, written
 from bitwatt.cli.settings import settings_of
+from bitwatt.cli.sinks import told_briefly
 
 #: Passed on when they are sent to us alone. Those that a terminal sends reach the command by themselves.
 _PASSED = [
@@ -45,7 +47,7 @@ def run(program: list[str], args: argparse.Namespace) -> int:
     name = args.name or os.path.basename(program[0])
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, [*_PASSED, signal.SIGCHLD])
     measured = measure(name, keep=not args.no_keep, store=args.store, command=shlex.join(program),
-                       meter=not args.no_meter, settings=settings_of(args))  # fmt: skip
+                       meter=not args.no_meter, settings=settings_of(args), **about_of(args), to=args.to)  # fmt: skip
     session = measured.__enter__()
     _adopt()  # not before: what sensors start is no part of the command
     session.remark("a command: its processes were metered, and nothing in them was counted")
@@ -60,6 +62,7 @@ def run(program: list[str], args: argparse.Namespace) -> int:
         print(f"bitwatt: {program[0]}: {problem.strerror}", file=sys.stderr)
     measured.__exit__(None, SystemExit(_said(status)) if status else None, None)
     _report(session, args)
+    sys.stderr.write(told_briefly(session.receipts, quiet=args.quiet))
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     if status < 0:
         _end_as(-status)
@@ -114,9 +117,7 @@ def _report(session: Any, args: argparse.Namespace) -> None:
         sys.stdout.flush()
         sys.stderr.write("\n" + written(session.run, args, sys.stderr))
         if session.path is not None:
-            option = f" --store {shlex.quote(str(args.store))}" if args.store else ""
-            where = os.path.relpath(session.path)
-            sys.stderr.write(f"kept in {where}; show it again with: bitwatt report{option} {session.run.id}\n")
+            sys.stderr.write(kept(session, args))
         sys.stderr.flush()
 
 

@@ -47,13 +47,13 @@ def main(args: argparse.Namespace) -> int:
         return _measure_idle(args.idle)
     from bitwatt.machine import describe
     from bitwatt.reports.text import fitting
-    from bitwatt.store import FOLDER
+    from bitwatt.store import root
 
     sections = {
         "Machine": dict(describe().facts) | {"gpu": _gpu()},
         "Watched": {name: _framework(name) for name in WATCHED},
         "Energy": _sensors() | {"idle baseline": _baseline()},
-        "Store": {"folder": _store(args.store or FOLDER)},
+        "Store": {"folder": _store(root(args.store))},
     }
     for title, facts in sections.items():
         print(title)
@@ -169,8 +169,10 @@ def _measure_idle(seconds: float) -> int:
     return 0
 
 
-def _store(folder: Path) -> str:
+def _store(folder: Path | str) -> str:
     """The folder itself, or the nearest one above that exists, which is where it would be made."""
+    if isinstance(folder, str):
+        return _remote(folder)
     place = folder.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -180,3 +182,14 @@ def _store(folder: Path) -> str:
         return f"{folder}: no permission to write in {place}; choose another with --store"
     kept = len(list(folder.glob("*.run")))
     return f"{folder.absolute()}: writable, {kept} {'run' if kept == 1 else 'runs'} kept"
+
+
+def _remote(url: str) -> str:
+    from bitwatt.errors import BitwattError
+    from bitwatt.store import place
+
+    try:
+        kept = len(place(url).files())
+    except (BitwattError, OSError) as error:
+        return f"{url}: cannot be read: {error}"
+    return f"{url}: readable, {kept} {'run' if kept == 1 else 'runs'} kept"

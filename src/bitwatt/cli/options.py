@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bitwatt.cli.settings import settings_of
@@ -20,7 +21,7 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", metavar="DIR", type=Path, help="the folder of runs (default: .bitwatt)")
+    parser.add_argument("--store", metavar="DIR", help="folder or URL of the runs (default: .bitwatt)")
 
 
 def check_report_options(args: argparse.Namespace) -> None:
@@ -35,6 +36,16 @@ def check_report_options(args: argparse.Namespace) -> None:
     for option, value, known in (("format", args.format, FORMATS), ("by", args.by, TABLES)):
         if value is not None and value not in known:
             raise UnknownNameError(f"--{option} is one of {', '.join(known)}, not {value!r}")
+
+
+def kept(session: Any, args: argparse.Namespace, folder: str | None = None) -> str:
+    """Where a run was kept, seen from the folder that the user is in, and how to show it again."""
+    path, ranks = session.path, " --ranks" if session.run.rank is not None else ""
+    if session.trouble:
+        return f"kept in {path}; show it again with: bitwatt report {shlex.quote(str(path))}\n"
+    shown = path if isinstance(path, str) else os.path.relpath(path, folder)
+    option = f" --store {shlex.quote(str(args.store))}" if args.store else ""
+    return f"kept in {shown}; show it again with: bitwatt report{ranks}{option} {session.run.id}\n"
 
 
 #: Instead of a run: all others of its name.

@@ -1,6 +1,7 @@
 """Show a kept run: by default the newest.
 
-A run is named by its id, the beginning of its id, its name (the newest of that name), or a path to its file.
+A run is named by its id, the beginning of its id, its name (the newest of that name), or a path to its file. With --to
+it is sent elsewhere instead of shown.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from pathlib import Path
 
 from bitwatt.cli.options import add_report_options, add_store_option, beside, written
 from bitwatt.cli.settings import add_settings_options, settings_of
+from bitwatt.cli.sinks import add_sink_option, send
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help="id, beginning of an id, name or path (default: the newest)")
     add_store_option(parser)
     add_report_options(parser)
+    add_sink_option(parser)
     add_settings_options(parser)
     parser.add_argument(
         "--ranks", action="store_true", help="all ranks of a job as one: who did what, who held up whom"
@@ -39,6 +42,10 @@ def main(args: argparse.Namespace) -> int:
         text = ranks(args)
     else:
         run = load(args.run, args.store)
+        if args.to:
+            text, status = send(run, args)
+            sys.stdout.write(text)
+            return status
         if args.output is None:
             sys.stdout.write(written(run, args, sys.stdout))
             if run.rank is not None and args.format == "text":
@@ -63,6 +70,7 @@ def _only_for_ranks(args: argparse.Namespace) -> None:
     from bitwatt.errors import BitwattError
 
     asked = [f"--{name}" for name in ("lifetime", "against", "beside", "by") if getattr(args, name) is not None]
+    asked += ["--to"] if args.to else []
     asked += ["--cost-model"] if args.cost_model != "flops" else []
     if asked:
         raise BitwattError(f"{', '.join(asked)}: a report of --ranks has no such part; ask for it of one rank's run")

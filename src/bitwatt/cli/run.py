@@ -27,13 +27,15 @@ from datetime import UTC, datetime
 from importlib.machinery import SourceFileLoader
 from typing import Any, NoReturn, TextIO
 
-from bitwatt.cli.options import add_report_options, add_store_option, check_report_options, written
+from bitwatt.cli.about import VALUED, about_of, add_about_options
+from bitwatt.cli.options import add_report_options, add_store_option, check_report_options, kept, written
 from bitwatt.cli.settings import FLAGS, add_settings_options, settings_of
+from bitwatt.cli.sinks import add_sink_option, told_briefly
 
 #: As in session.measure, which a help text must not import.
 EXACTNESS = ("auto", "always", "sample")
 _STDIN = "<stdin>"
-_VALUED = ("--name", "--store", "--format", "--by", "--cost-model", "--exactness",
+_VALUED = ("--name", "--store", "--format", "--by", "--cost-model", "--exactness", "--to", *VALUED,
            *(f"--{name.replace('_', '-')}" for name in FLAGS))  # fmt: skip
 
 
@@ -47,11 +49,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "sample: what varies is sampled, and an interval stated",
     )  # fmt: skip
     parser.add_argument("--strict", action="store_true", help="exit with 2 if an op was called that no rule covers")
+    add_sink_option(parser)
     add_report_options(parser)
     parser.add_argument("--quiet", action="store_true", help="print no report")
     parser.add_argument("--no-keep", action="store_true", help="do not keep the run")
     parser.add_argument("--no-meter", action="store_true", help="read no sensors: only count")
     parser.add_argument("--nvtx", action="store_true", help="mark phases for NVIDIA's tools, where CUDA is in use")
+    add_about_options(parser)
     add_settings_options(parser)
 
 
@@ -90,7 +94,8 @@ def main(args: argparse.Namespace) -> int:
     code = None if module or _is_package(program[0]) else _compiled(program[0])
     closing = _Closing(args, measure(name, keep=not args.no_keep, store=args.store, strict=args.strict,
                                      exactness=args.exactness, command=shlex.join(program),
-                                     meter=not args.no_meter, settings=settings_of(args), nvtx=args.nvtx))  # fmt: skip
+                                     meter=not args.no_meter, settings=settings_of(args), nvtx=args.nvtx, to=args.to,
+                                     **about_of(args)))  # fmt: skip
     # Registered before the program registers anything, so it comes last: after the program's threads have ended and
     # its own exit handlers have run.
     atexit.register(closing)
@@ -101,6 +106,9 @@ def main(args: argparse.Namespace) -> int:
         closing.error = error
         _hide_frames()
         raise
+    finally:
+        if closing.session.delivery is not None:
+            closing.session.delivery.prepare()
     return 0
 
 
@@ -134,6 +142,7 @@ class _Closing:
                 _say(stream, self._report(stream or io.StringIO()))
             except Exception as error:
                 _say(stream, f"bitwatt: the report failed: {type(error).__name__}: {error}\n{self._where()}")
+        _say(stream, told_briefly(self.session.receipts, quiet=self.args.quiet))
         if refused:
             _say(stream, f"bitwatt: {refused}\n")
             if self.error is None or _is_success(self.error):
@@ -145,7 +154,7 @@ class _Closing:
         """Of several ranks the first speaks for all; a program that started ranks tells of them after itself."""
         from bitwatt.cli.launchers import told, told_by_first
 
-        run, store = self.session.run, self.session.path and self.session.path.parent
+        run, store = self.session.run, None if self.session.path is None else self.session.root
         if run.rank is not None and store is not None:
             return told_by_first(store, run) + self._where() if run.rank.rank == 0 else ""
         ranks = told(store, self.began) if store is not None else ""
@@ -154,10 +163,7 @@ class _Closing:
     def _where(self) -> str:
         if self.session.path is None:
             return ""
-        options = f" --store {shlex.quote(str(self.args.store))}" if self.args.store else ""
-        path = os.path.relpath(self.session.path, self.folder)  # where the user is, wherever the program went
-        ranks = " --ranks" if self.session.run.rank is not None else ""
-        return f"kept in {path}; show it again with: bitwatt report{ranks}{options} {self.session.run.id}\n"
+        return kept(self.session, self.args, self.folder)
 
 
 def _execute(program: list[str], code: types.CodeType | None) -> None:

@@ -86,6 +86,8 @@ def _result(run: Run, args: argparse.Namespace) -> WhatIf | Sweep:
         return result
     changed = what_if(run, args.weights, args.activations, layers, exceptions, args.table)
     if args.save:
-        kept = replace(changed.run, name=args.save)
+        # Its metrics were of the formats that it ran in.
+        about = replace(run.about, metrics={}, series={}, parent=run.id, parent_kind="what-if")
+        kept = replace(changed.run, name=args.save, about=about)
         save(kept, args.store, summary=summary(kept))
     return changed

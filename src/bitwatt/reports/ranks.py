@@ -1,4 +1,4 @@
-"""A job of several processes for people (text) and programs (json)."""
+"""A job of several processes for people (text, html) and programs (json)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bitwatt.reports.footprint import Footprint
 from bitwatt.reports.model import configured
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
-FORMATS = ("text", "json")
+FORMATS = ("text", "json", "html")
 #: Ranks that are listed one by one; of more, the slowest and the quickest.
 _LISTED = 16
 
@@ -28,6 +28,10 @@ def render(job: Joined, format: str = "text", settings: Settings | None = None) 
     """`settings`, such as place and prices, are those of the current folder unless given."""
     if format not in FORMATS:
         raise UnknownNameError(f"a report of ranks is {' or '.join(FORMATS)}, not {format!r}")
+    if format == "html":
+        from bitwatt.reports.html.ranks import page_of
+
+        return page_of(job)
     found = waiting({part.number: part.arrivals for part in job.parts if part.arrivals is not None})
     known = settings if settings is not None else configured()
     return _text(job, found, known) if format == "text" else json.dumps(_document(job, found, known), indent=2) + "\n"
@@ -61,10 +65,10 @@ def _text(job: Joined, found: Waiting | None, settings: Settings) -> str:
         *sentences(job, found),
         "",
     ]
-    lines += _table(_phases(job))
-    lines += ["", *_table(_ranks(job, found))]
+    lines += _table(phase_rows(job))
+    lines += ["", *_table(rank_rows(job, found))]
     if job.links:
-        lines += ["", *_table(_links(job)), ""]
+        lines += ["", *_table(link_rows(job)), ""]
         share = job.comm_share
         if share is not None:
             lines.append(f"communication: {format_percent(share)} of the ranks' time inside messages and waits")
@@ -112,7 +116,7 @@ def _energy_document(job: Joined, found: Waiting | None, settings: Settings) -> 
     return metered_json(metered) | {"measured_j": metered.measured_j, "waiting": wait} | costs
 
 
-def _phases(job: Joined) -> list[list[str]]:
+def phase_rows(job: Joined) -> list[list[str]]:
     rows = [["FLOPs by phase", "all ranks", "once", "repeated", "least", "", "median", "most", ""]]
     for name, work in [*job.phases.items(), ("total", job.total)]:
         if work.total[0]:
@@ -130,10 +134,10 @@ def _amounts(work: Work) -> list[str]:
     ]  # fmt: skip
 
 
-def _ranks(job: Joined, found: Waiting | None) -> list[list[str]]:
+def rank_rows(job: Joined, found: Waiting | None) -> list[list[str]]:
     waited, delayed = (found.waited, found.delayed) if found is not None else ({}, {})
     rows = [["rank", "node", "time", "FLOPs", "steps", "waited", "made others wait", "status"]]
-    for part in _shown(job.parts, delayed):
+    for part in shown(job.parts, delayed):
         steps = part.arrivals.count if part.arrivals is not None else None
         rows.append(
             [
@@ -147,14 +151,14 @@ def _ranks(job: Joined, found: Waiting | None) -> list[list[str]]:
     return rows
 
 
-def _shown(parts: Sequence[Part], delayed: Any) -> list[Part]:
+def shown(parts: Sequence[Part], delayed: Any) -> list[Part]:
     if len(parts) <= _LISTED:
         return list(parts)
     by_delay = sorted(parts, key=lambda part: (not part.is_lost, -delayed.get(part.number, 0.0), part.number))
     return sorted(by_delay[:_LISTED], key=lambda part: part.number)
 
 
-def _links(job: Joined) -> list[list[str]]:
+def link_rows(job: Joined) -> list[list[str]]:
     rows = [["messages", "among", "calls", "bytes"]]
     for link in job.links[:12]:
         rows.append([link.kind, _among(link.ranks), f"{link.calls:,}", format_bytes(link.bytes)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,30 +43,39 @@ def folded(weights: Mapping[str, int], limit: int) -> list[Group]:
     """At most about `limit` groups of weight, and light ones, that cover every scope once, split where the weight is.
     The light ones are left to be summed up by whoever draws the lines: they take no room from the others."""
     paths = {tuple(scope.split(".")) if scope else (): weight for scope, weight in weights.items()}
-    open_groups, done = Group((), tuple(paths)).split(fold=False), []
+    least = sum(paths.values()) * _LIGHT
+    done: list[tuple[int, Group]] = []
+    waiting: list[tuple[int, int, Group]] = []  # a heap: minus the weight, then as they came
+    heavy = came = 0  # lines of weight, waiting or done
 
-    def weight(group: Group) -> int:
+    def weighed(group: Group) -> int:
         return sum(paths[member] for member in group.members)
 
-    least = sum(paths.values()) * _LIGHT
+    def wait(weight: int, group: Group) -> None:
+        nonlocal came
+        came += 1
+        heapq.heappush(waiting, (-weight, came, group))
 
-    def lines(groups: list[Group]) -> int:
-        return sum(weight(group) >= least for group in groups)
-
-    while open_groups:
-        group = max(open_groups, key=weight)
-        open_groups.remove(group)
+    for group in Group((), tuple(paths)).split(fold=False):
+        wait(weight := weighed(group), group)
+        heavy += weight >= least
+    while waiting:
+        less, _, group = heapq.heappop(waiting)
         if all(len(member) == len(group.path) for member in group.members):
-            done.append(group)
+            done.append((-less, group))
             continue
-        room = limit - lines(open_groups) - lines(done)
+        room = limit - heavy + (-less >= least)
         for fold in (False, True):
-            parts = group.split(fold=fold)
-            if lines(parts) <= room:
-                # a place's own work cannot be split again, or it would come back for ever
-                done += [part for part in parts if part.path == group.path]
-                open_groups += [part for part in parts if part.path != group.path]
+            parts = [(weighed(part), part) for part in group.split(fold=fold)]
+            lines = sum(weight >= least for weight, _ in parts)
+            if lines <= room:
+                heavy += lines - (-less >= least)
+                for weight, part in parts:
+                    if part.path == group.path:  # a place's own work cannot be split again, or it would come for ever
+                        done.append((weight, part))
+                    else:
+                        wait(weight, part)
                 break
         else:
-            done.append(group)
-    return sorted(done, key=weight, reverse=True)
+            done.append((-less, group))
+    return [group for _, group in sorted(done, key=lambda item: -item[0])]

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Iterable
 from typing import TextIO
 
+from bitwatt.harmless import printable
 from bitwatt.reports.blocks import blocks
 from bitwatt.reports.model import View
 from bitwatt.reports.replay import verdict
@@ -94,7 +95,7 @@ class _Page:
         return "\n".join(self.lines) + "\n"
 
     def line(self, text: str, style: str = "") -> None:
-        text = text.rstrip()
+        text = printable(text.rstrip())
         self.lines.append(f"\x1b[{style}m{text}\x1b[0m" if self.color and style and text else text)
 
     def wrapped(self, text: str, style: str = "", indent: str = "") -> None:
@@ -112,7 +113,7 @@ class _Page:
     def table(self, table: Table) -> None:
         columns, rows, total = list(table.columns), table.rows(), table.total_row()
         cells = [[column.title for column in columns], *rows, *([total] if total else [])]
-        widths = [max(_length(row[i]) for row in cells) for i in range(len(columns))]
+        widths = [max(length(row[i]) for row in cells) for i in range(len(columns))]
         # without room: the sparest columns go, then names are cut
         keep = list(range(len(columns)))
         while self._needed(widths, keep) > self.width and any(columns[i].spare for i in keep):
@@ -124,7 +125,7 @@ class _Page:
         bars = [_bar(share, room) if room > _BAR // 3 else "" for share in table.shares]
 
         def drawn(row: list[str]) -> str:
-            return "  ".join(_padded(row[i], widths[i], columns[i].left) for i in keep)
+            return "  ".join(padded(row[i], widths[i], columns[i].left) for i in keep)
 
         rule = "─" * self._needed(widths, keep)
         self.line(drawn(cells[0]), _BOLD)
@@ -146,16 +147,18 @@ def _bar(share: float | None, width: int) -> str:
     return "█" * full + (_BLOCKS[rest] if rest else "")
 
 
-def _length(text: str) -> int:
+def length(text: str) -> int:
     """Columns on a terminal: wide characters take two, marks that combine none."""
+    if text.isascii():
+        return len(text)
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def _padded(text: str, width: int, left: bool) -> str:
-    if _length(text) > width:  # what tells layers apart stands at the end
+def padded(text: str, width: int, left: bool) -> str:
+    if length(text) > width:  # what tells layers apart stands at the end
         kept = text
-        while kept and _length(kept) > width - 1:
+        while kept and length(kept) > width - 1:
             kept = kept[1:]
         text = f"…{kept}"
-    space = " " * (width - _length(text))
+    space = " " * (width - length(text))
     return text + space if left else space + text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from html import escape
 
-from bitwatt.reports.style import STYLE
+from bitwatt.reports.html.style import STYLE
 from bitwatt.reports.text import WIDTH
 
 Rows = list[list[str]]

@@ -25,6 +25,7 @@ _EVALUATION = {**_TRAINING, AFTER: "other", FORWARD: "inference"}
 
 def snapshot(watch: TorchWatch, token: Token) -> Harvest:
     ledger, seconds = Ledger(), dict[str, float]()
+    watch.scopes.settle()  # models may have come since the last look
     for state in list(watch.everyone):
         names = _TRAINING if state.ever_differentiated else _EVALUATION
         for (context, base, found, scope), call, calls in _calls(state, token):

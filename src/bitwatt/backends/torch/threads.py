@@ -38,7 +38,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
     def watched_make(task: Any, *args: Any, **kwargs: Any) -> None:
         make(task, *args, **kwargs)
-        task.bitwatt_context = current()  # of the code that submits it
+        task.bitwatt_context = current() or CONTEXT.get()  # of the code that submits it; it may be nobody's
 
     threading.Thread.start = watched_start  # type: ignore[method-assign,assignment]
     pools._WorkItem.run = watched_task  # type: ignore[method-assign,assignment]
@@ -53,7 +53,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
 
 
 def _watch_run(watch: TorchWatch, thread: threading.Thread) -> None:
-    context, run = current(), thread.run
+    context, run = current() or CONTEXT.get(), thread.run
 
     def watched_run() -> None:
         del thread.run

@@ -1,0 +1,58 @@
+"""What a session needs where it begins and ends: whose part it is, how it ended, what its file's header carries."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from bitwatt import context
+from bitwatt.about import About
+from bitwatt.config import Settings
+from bitwatt.fingerprint import summary
+from bitwatt.folding import Folder
+from bitwatt.ledger import Ledger
+from bitwatt.ranks.shares import shares
+from bitwatt.readings import metered_json
+from bitwatt.records import Run
+
+#: No vowels, so no words.
+_LETTERS = "0123456789bcdfghjklmnpqrstvwxz"
+
+
+def new_id(moment: datetime) -> str:
+    """When it began, and a word that 10,000 processes of the same second do not share: once in 13,000 such seconds."""
+    return f"{moment:%Y%m%d-%H%M%S}-{''.join(secrets.choice(_LETTERS) for _ in range(8))}"
+
+
+def inside(about: About, outer: context.Token | None) -> About:
+    """A session inside another is part of it, unless the user says otherwise."""
+    if about.parent or outer is None or outer.about is None:
+        return about
+    return replace(about, parent=outer.about.run, parent_kind=about.parent_kind or "session")
+
+
+def summary_of(run: Run, settings: Settings | None) -> dict[str, Any]:
+    if run.rank is None:
+        return summary(run, settings)
+    metered = {} if run.meter is None else {"meter": metered_json(replace(run.meter, series={}))}
+    return summary(run, settings) | {"ranks": shares(run)} | metered
+
+
+def give(outer: context.Token, run: Run, phases: tuple[str, ...]) -> None:
+    """A session inside another has ended. There may be very many."""
+    total = sum(outer.inner[1:], outer.inner[0]) if outer.inner else Ledger()  # tasks of joblib append theirs
+    for row in run.ledger.within("/".join(phases)) if phases else run.ledger:
+        total.add(row.phase, row.scope, row.op, row.calls)
+    outer.inner[:] = [Folder(run.layers).ledger(total)]
+
+
+def status_of(error: BaseException | None) -> str:
+    if error is None or (isinstance(error, SystemExit) and not error.code):
+        return "ok"
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, SystemExit):
+        return f"exited: {error.code}"
+    return f"failed: {type(error).__name__}: {error}"

@@ -1,0 +1,162 @@
+"""The page of all runs: filtered, sorted, in columns that one chooses, some of them marked to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import escape
+
+from bitwatt.dashboard.asking import LINES, SORT, Asked
+from bitwatt.dashboard.catalog import Catalog
+from bitwatt.dashboard.finding import is_number, search, titled
+from bitwatt.dashboard.frame import alert, framed, lines_of, link, url_of_job, url_of_run
+from bitwatt.errors import BitwattError
+from bitwatt.harmless import on_terminal
+from bitwatt.reports.html.layout import Parts, note
+from bitwatt.store import Header
+from bitwatt.store.cells import cell, default_columns
+from bitwatt.store.filters import field_of
+from bitwatt.store.index import Index
+
+#: Letters of a cell, and from which it is wide; files that are named.
+_CELL, _WORDY, _NAMED = 120, 30, 20
+#: Runs that are looked through to fill a page whose jobs have many ranks.
+_MOST = 5_000
+
+#: The ranks of a job that stand in one line, or one run.
+Line = list[Header]
+
+
+def runs_page(catalog: Catalog, asked: Asked) -> tuple[int, str]:
+    """Status and page. A filter that is wrong is told of, and left in its box."""
+    index = catalog.look()
+    try:
+        total, lines, end = _found(index, asked)
+        columns, trouble = _columns(asked, lines), ""
+    except BitwattError as error:
+        total, lines, end, columns, trouble = 0, [], 0, ["name"], str(error)
+    parts = [alert(trouble) if trouble else ""]
+    if not trouble and not lines:
+        parts.append(_none(catalog, index, asked))
+    if lines:
+        parts.append(_form(asked, columns, lines))
+        parts.append(_pager(asked, total, end))
+    parts.append(_damaged(index))
+    head = f'<h1>Runs</h1><p class="meta"><span>{escape(catalog.where)}</span></p>'
+    form = search(index, asked, columns)
+    title_of = "Kept runs" if not asked.text else "Runs that fulfil it"
+    sections = [("search", "Find", form), ("runs", title_of, "".join(parts))]
+    return 400 if trouble else 200, framed(Parts("Runs", head, sections), at="Runs", broad=True)
+
+
+def _found(index: Index, asked: Asked) -> tuple[int, list[Line], int]:
+    """How many there are; one page of lines, in which ranks of a job stand together; and where the next begins."""
+    lines: dict[tuple[str, ...], Line] = {}
+    total, at = index.count(asked.where), asked.start
+    while len(lines) < LINES and at < min(total, asked.start + _MOST):
+        chunk = index.select(asked.where, asked.sort, LINES, at)
+        if not chunk:
+            break
+        for header in chunk:
+            key = (header.id, str(header.path)) if header.rank is None else (header.rank.job, header.name, "job")
+            if key not in lines and len(lines) == LINES:
+                return total, list(lines.values()), at
+            lines.setdefault(key, []).append(header)
+            at += 1
+    return total, list(lines.values()), at
+
+
+def _columns(asked: Asked, lines: list[Line]) -> list[str]:
+    if asked.columns:
+        for name in asked.columns:
+            if name != "tags":
+                field_of(name)
+        return [name for name in dict.fromkeys(asked.columns) if name != "name"]
+    found = default_columns([line[0] for line in lines], jobs=True)
+    return ["started", *(name for name in found if name not in ("id", "name"))]
+
+
+def _form(asked: Asked, columns: Sequence[str], lines: list[Line]) -> str:
+    heads = "".join(_head(asked, name) for name in ["name", *columns])
+    body = "".join(_row(line, columns) for line in lines)
+    table = lines_of("Runs", f'<td class="mark"></td>{heads}', body)
+    bar = '<div class="bar-of-marks"><button type="submit" data-count="Compare">Compare the marked</button></div>'
+    return f'<form method="get" action="/compare">{bar}{table}</form>'
+
+
+def _head(asked: Asked, name: str) -> str:
+    number = is_number(name) or name == "started"
+    kind = ' class="number"' if is_number(name) else ""
+    if name == "tags":
+        return f'<th scope="col" role="columnheader"{kind}>tags</th>'
+    now = asked.sort.removeprefix("-") == name
+    down = asked.sort.startswith("-") if now else not number
+    to = asked.url(sort=name if down else f"-{name}", start=0)
+    told = f' aria-sort="{"descending" if down else "ascending"}"' if now else ""
+    arrow = (" ↓" if down else " ↑") if now else ""
+    return f'<th scope="col" role="columnheader"{kind}{told}>{link(to, titled(name) + arrow, "sort")}</th>'
+
+
+def _row(line: Line, columns: Sequence[str]) -> str:
+    header = line[0]
+    name = on_terminal(header.name or header.id)[:_CELL]
+    job, told = "", on_terminal(header.id)[:_CELL]
+    if header.rank is not None:  # its numbers are those of one of them
+        told += f" · rank {header.rank.rank}"
+        to = url_of_job(header.rank.job, header.name)
+        job = f" {link(to, f'{header.rank.world} ranks', 'ranks')}"
+    box = f'<input type="checkbox" name="run" value="{escape(header.id)}" aria-label="Mark {escape(name)} to compare">'
+    cells = "".join(_cell(header, column) for column in columns)
+    first = f"{link(url_of_run(header.id), name)}{job}<small>{escape(told)}</small>"
+    row = f'<td role="cell" class="mark">{box}</td><th scope="row" role="rowheader">{first}</th>{cells}'
+    return f'<tr role="row">{row}</tr>'
+
+
+def _cell(header: Header, name: str) -> str:
+    shown = cell(header, name)
+    if name == "status":
+        return f'<td role="cell" class="long" data-head="status">{badge(header.status)}</td>'
+    kind = "number" if is_number(name) else "long wordy" if len(shown) > _WORDY else "long"
+    return f'<td role="cell" class="{kind}" data-head="{escape(titled(name))}">{escape(_short(shown))}</td>'
+
+
+def badge(status: str) -> str:
+    kind = {"ok": "good", "under way": "live"}.get(status, "bad")
+    return f'<span class="badge {kind}">{escape(_short(on_terminal(status), 60))}</span>'
+
+
+def _short(text: str, most: int = _CELL) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _pager(asked: Asked, total: int, end: int) -> str:
+    links = []
+    if asked.start:
+        links.append(link(asked.url(start=max(asked.start - LINES, 0)), "← Before", "button"))
+    if end < total:
+        links.append(link(asked.url(start=end), "Next →", "button"))
+    told = f"<span>{asked.start + 1:,} to {end:,} of {total:,}</span>"
+    return f'<nav class="pager" aria-label="More runs">{told}{"".join(links)}</nav>'
+
+
+def _none(catalog: Catalog, index: Index, asked: Asked) -> str:
+    known = index.count()
+    if not known:
+        return note(f"No run is kept in {catalog.where} yet. Make one with: bitwatt run script.py")
+    first = replace(asked, start=0)
+    if asked.start and index.count(asked.where):
+        return f"{note('There are no more.')}<p>{link(first.url(), 'The first ones', 'button')}</p>"
+    clear = link(Asked(sort=SORT).url(), "All runs", "button")
+    return f"{note(f'None of the {known:,} runs fulfils that.')}<p>{clear}</p>"
+
+
+def _damaged(index: Index) -> str:
+    damaged = index.damaged
+    if not damaged:
+        return ""
+    told = "".join(f"<li>{escape(on_terminal(str(error)))}</li>" for error in damaged[:_NAMED])
+    more = f"<li>and {len(damaged) - _NAMED:,} more</li>" if len(damaged) > _NAMED else ""
+    many = "1 file is" if len(damaged) == 1 else f"{len(damaged):,} files are"
+    return (
+        f'<details class="damaged"><summary>{many} no runs, or cannot be read</summary><ul>{told}{more}</ul></details>'
+    )

@@ -1,0 +1,80 @@
+"""Runs the dashboard until somebody stops it."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+import socket
+import sys
+import threading
+import webbrowser
+from typing import TYPE_CHECKING, TextIO
+
+from bitwatt.dashboard import application, need
+from bitwatt.errors import BitwattError
+
+if TYPE_CHECKING:
+    from bitwatt.store import Store
+
+#: Where a token may be said without standing in the list of processes.
+VARIABLE = "BITWATT_TOKEN"
+_SHORTEST = 12
+
+
+def serve(
+    store: Store = None, *, host: str = "127.0.0.1", port: int = 8765, token: str | None = None, browse: bool = False,
+    out: TextIO | None = None,
+) -> None:  # fmt: skip
+    """On another host than this machine's own a token is needed; without one, one is made and told."""
+    need()
+    import uvicorn
+
+    out = out or sys.stderr
+    here = is_loopback(host)
+    given = token if token is not None else os.environ.get(VARIABLE) or None
+    if given is not None and len(given) < _SHORTEST:
+        raise BitwattError(f"a token of {len(given)} letters can be guessed: {_SHORTEST} at least, or none to get one")
+    known = given if given is not None or here else secrets.token_urlsafe(24)
+    listener = _listening(host, port)
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{listener.getsockname()[1]}/"
+    app = application(store, token=known, loopback=here)
+    print(f"bitwatt: dashboard on {address} (Ctrl-C ends it)", file=out)
+    if known is not None and given is None:
+        print(f"bitwatt: it asks for this token: {known}", file=out)
+    if not here:
+        print("bitwatt: others can reach it, unencrypted: beyond a network you trust put a proxy with TLS", file=out)
+    out.flush()
+    if browse:
+        threading.Timer(0.5, webbrowser.open, [address]).start()
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
+    )
+    with listener:
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, proto)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except BaseException:
+            listener.close()
+            raise
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BitwattError(f"nothing can listen on {host}:{port}: {why}; --port names another, 0 takes any") from error
+    return listener

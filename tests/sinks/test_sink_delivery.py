@@ -1,0 +1,302 @@
+"""A sink that is down, dies, refuses or hangs never stops the program; the run is kept, and says so."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bitwatt
+from bitwatt.errors import BitwattError
+from bitwatt.records import Run
+from bitwatt.sinks import Opening, delivery, make, send
+from bitwatt.sinks.delivery import Delivery
+from factories import make_run, mm_op, transformer_run
+from receivers import Receiver, free_port, receiver
+
+pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+
+
+class Plain:
+    """Keeps what it gets; raises what it is told to."""
+
+    name = "plain"
+
+    def __init__(self, *faults: BaseException | None, patience: float = 5.0) -> None:
+        self.faults, self.patience = list(faults), patience
+        self.opened: list[Opening] = []
+        self.closed: list[Run] = []
+
+    def why_absent(self) -> None: ...
+
+    def open(self, run: Opening) -> None:
+        self.opened.append(run)
+
+    def close(self, run: Run) -> str:
+        fault = self.faults.pop(0) if self.faults else None
+        if fault is not None:
+            raise fault
+        self.closed.append(run)
+        return "here"
+
+
+class Lively(Plain):
+    name = "lively"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.seen: list[Run] = []
+        self.threads: set[int] = set()
+        self.gate: threading.Event | None = None
+
+    def live(self, run: Run) -> None:
+        self.threads.add(_thread.get_ident())
+        self.seen.append(run)
+        if self.gate is not None:
+            self.gate.wait()
+
+
+def measured(to: Any, **options: Any) -> Any:
+    with bitwatt.measure("toy", to=to, **options) as session:
+        pass
+    return session
+
+
+def test_a_run_is_sent_when_it_has_ended_and_says_where() -> None:
+    sink = Plain()
+    session = measured([sink])
+    assert [(one.sink, one.where, one.problem) for one in session.receipts] == [("plain", "here", "")]
+    assert sink.opened[0].id == session.run.id == sink.closed[0].id
+    assert not [note for note in session.run.notes if "sent" in note]
+
+
+def test_what_fails_is_tried_again() -> None:
+    sink = Plain(OSError("first"), OSError("second"))
+    session = measured([sink])
+    assert session.receipts[0].tries == 3
+    assert session.receipts[0].problem == ""
+
+
+def test_an_error_that_is_no_use_to_repeat_is_not_repeated() -> None:
+    sink = Plain(BitwattError("never"), None)
+    session = measured([sink])
+    assert (session.receipts[0].problem, session.receipts[0].tries) == ("never", 1)
+
+
+def test_one_that_stays_down_is_told_in_the_kept_run() -> None:
+    sink = Plain(*[OSError(f"http://user:secret@host is away {i}") for i in range(99)], patience=1.2)
+    began = time.monotonic()
+    session = measured([sink, Plain()])
+    assert time.monotonic() - began < 5
+    kept = bitwatt.load(session.run.id)
+    (note,) = [note for note in kept.notes if "not sent to plain" in note]
+    assert "is away" in note
+    assert "tried 2 times" in note  # at 0 and 0.5 s; 1.5 s is past the end
+    assert f"bitwatt report {session.run.id} --to plain" in note
+    assert "secret" not in note
+    assert session.receipts[1].where == "here"
+
+
+def test_a_thread_that_a_library_ends_is_a_failure_like_any_other() -> None:
+    assert measured([Plain(SystemExit(3), patience=0.3)]).receipts[0].problem.startswith("SystemExit")
+
+
+def test_the_program_does_not_wait_for_a_sink_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One hangs from its first look on. The others hear of the newest run, and nothing piles up."""
+    monkeypatch.setattr(delivery, "INTERVAL", 0.02)
+    stuck, well = Lively(patience=0.5), Lively()
+    stuck.gate = threading.Event()
+    numbers = iter(range(10_000))
+    going = Delivery([stuck, well], Opening("id", "toy", ""), lambda: make_run(seconds=float(next(numbers))))
+    deadline = time.monotonic() + 20
+    while len(well.seen) < 5 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    going.rest()
+    began = time.monotonic()
+    receipts = going.finish(make_run())
+    assert time.monotonic() - began < 3
+    stuck.gate.set()
+    assert len(well.seen) >= 5
+    assert len(stuck.seen) == 1
+    assert [one.problem for one in receipts] == ["no answer within 0.5 s", ""]
+    assert well.closed[0].seconds == make_run().seconds  # the finished one, whatever was so far
+    assert threading.main_thread().ident not in well.threads
+
+
+def test_what_a_sink_computes_is_not_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(delivery, "INTERVAL", 0.02)
+    monkeypatch.setattr(delivery, "SHARE", 1.0)
+    monkeypatch.setattr(delivery, "SINK_SHARE", 1.0)
+
+    class Computes(Lively):
+        def live(self, run: Run) -> None:
+            thread = threading.Thread(target=lambda: torch.ones(8, 8) @ torch.ones(8, 8))  # as a library may
+            thread.start()
+            thread.join()
+            torch.nn.Linear(8, 8)(torch.ones(8, 8))
+            super().live(run)
+
+    sink = Computes()
+    with bitwatt.measure(keep=False, to=[sink], exactness="always") as session:
+        torch.ones(2, 2) @ torch.ones(2, 2)
+        deadline = time.monotonic() + 20
+        while len(sink.seen) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert len(sink.seen) >= 3
+    assert bitwatt.totals(session.run, "macs").total == 8
+    assert {bitwatt.totals(run, "macs").total for run in sink.seen} == {8}
+
+
+def test_a_sink_that_is_dear_to_tell_is_told_seldomer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "INTERVAL", 0.02)
+
+    class Dear(Lively):
+        def live(self, run: Run) -> None:
+            until = time.thread_time() + 0.05
+            while time.thread_time() < until:
+                pass
+            super().live(run)
+
+    cheap, dear = Lively(), Dear()
+    going = Delivery([cheap, dear], Opening("id", "toy", ""), make_run)
+    deadline = time.monotonic() + 30
+    while len(cheap.seen) < 10 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    going.rest()
+    going.finish(make_run())
+    assert len(cheap.seen) >= 10
+    assert len(dear.seen) <= 2  # 0.05 s of CPU time are 5 s at 1/100 of a core
+    assert len(dear.closed) == 1
+
+
+def test_a_server_that_is_down_at_the_start_and_comes_back_gets_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    opened: list[Receiver] = []
+    (sink,) = make(f"otel=http://127.0.0.1:{port},timeout=0.5")
+    close, tries = sink.close, list[Run]()
+
+    def closing(run: Run) -> str:
+        tries.append(run)
+        if len(tries) == 3:
+            opened.append(Receiver(port))
+        return close(run)
+
+    monkeypatch.setattr(sink, "close", closing)
+    receipts = send(transformer_run(), [sink])
+    opened[0].close()
+    assert (receipts[0].problem, receipts[0].tries) == ("", 3)
+    assert opened[0].bodies
+
+
+def test_a_server_that_dies_in_the_middle_costs_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "INTERVAL", 0.05)
+    with receiver() as server, bitwatt.measure("toy", to=f"otel={server.url},timeout=0.3,patience=1") as session:
+        deadline = time.monotonic() + 20
+        while not server.bodies and time.monotonic() < deadline:
+            time.sleep(0.01)
+        server.close()
+    assert server.bodies  # it heard of the run while it lived
+    assert "not sent to otel" in " ".join(bitwatt.load(session.run.id).notes)
+
+
+@pytest.mark.parametrize("status", [500, 503, 404])
+def test_a_server_that_refuses_costs_a_note_in_time(status: int) -> None:
+    with receiver() as server:
+        server.status = status
+        began = time.monotonic()
+        session = measured(f"otel={server.url},timeout=0.5,patience=2")
+        assert time.monotonic() - began < 6
+    assert server.asked
+    assert "not sent to otel" in " ".join(bitwatt.load(session.run.id).notes)
+
+
+def test_a_server_that_hangs_costs_its_patience_and_a_note() -> None:
+    with receiver() as server:
+        server.hang = True
+        began = time.monotonic()
+        session = measured(f"otel={server.url},timeout=60,patience=1")
+        assert time.monotonic() - began < 4
+    assert "no answer within 1 s" in " ".join(bitwatt.load(session.run.id).notes)
+
+
+def test_a_program_ends_though_its_sink_hangs(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("print('done')\n")
+    with receiver() as server:
+        server.hang = True
+        to = f"otel={server.url},timeout=60,patience=1"
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "bitwatt", "run", "--quiet", "--to", to, "program.py"],
+            capture_output=True, text=True, cwd=tmp_path, timeout=60,
+        )  # fmt: skip
+        assert time.monotonic() - began < 30
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert done.stderr == "not sent to otel: no answer within 1 s\n"
+
+
+def test_nothing_is_sent_from_a_forked_child() -> None:
+    sink = Plain()
+    with bitwatt.measure(keep=False, to=[sink]):
+        child = os.fork()
+        if not child:
+            os._exit(0)
+        os.waitpid(child, 0)
+    assert len(sink.closed) == 1
+
+
+def test_of_a_job_the_first_rank_speaks_and_sinks_of_metrics_hear_all() -> None:
+    from bitwatt.records import Rank
+
+    one, every = Plain(), Plain()
+    every.every_rank = True  # type: ignore[attr-defined]
+    receipts = send(make_run(rank=Rank(1, 2, "job")), [one, every])
+    assert (len(one.closed), len(every.closed)) == (0, 1)
+    assert len(receipts) == 1
+    send(make_run(rank=Rank(0, 2, "job")), [one])
+    assert len(one.closed) == 1
+
+
+def test_sessions_inside_another_are_not_sent_by_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "bitwatt.toml").write_text('to = ["csv=all.csv"]\n')
+    with bitwatt.measure("outer"), bitwatt.measure("inner"):
+        pass
+    lines = (tmp_path / "all.csv").read_text().splitlines()
+    assert [line.split(",")[1] for line in lines] == ["project_name", "outer"]
+
+
+def test_settings_that_name_no_sink_are_a_remark_and_arguments_an_error(tmp_path: Path) -> None:
+    (tmp_path / "bitwatt.toml").write_text('to = ["nosuch", "csv=all.csv"]\n')
+    with pytest.warns(UserWarning, match="no sink is called 'nosuch'"):
+        session = measured(None)
+    assert "no sink is called 'nosuch'" in " ".join(session.run.notes)
+    assert (tmp_path / "all.csv").exists()
+    with pytest.raises(BitwattError, match="no sink is called 'nosuch'; there are csv, mlflow"):
+        bitwatt.measure(to="nosuch")
+    assert measured([]).receipts == []
+
+
+def test_a_run_so_far_knows_models_that_have_come_since_the_last_look() -> None:
+    torch = pytest.importorskip("torch")
+    with bitwatt.measure(keep=False, exactness="always") as session:
+        torch.nn.Linear(2, 2)(torch.ones(1, 2))
+        first = session.so_far("under way")
+        torch.nn.Sequential(torch.nn.Linear(2, 2))(torch.ones(1, 2))
+        second = session.so_far("under way")
+    assert [bitwatt.totals(run, "macs").total for run in (first, second, session.run)] == [4, 8, 8]
+    assert {row.scope for row in second.ledger} == {row.scope for row in session.run.ledger}
+
+
+def test_a_run_so_far_is_priced_like_a_finished_one() -> None:
+    from bitwatt.ledger import Row
+    from bitwatt.sinks.values import values
+
+    run = make_run([Row("forward", "", mm_op(2, 3, 4), 5)], status="under way")
+    assert {one.name: one.amount for one in values(run, live=True)}["flops"] == 2 * 2 * 3 * 4 * 5

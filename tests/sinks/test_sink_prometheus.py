@@ -1,0 +1,105 @@
+"""Prometheus: scraped and parsed by its own parser while the program runs, and as a textfile."""
+
+from __future__ import annotations
+
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import bitwatt
+from bitwatt.about import About
+from bitwatt.metering import Meter
+from bitwatt.sensors.counters import Clock
+from bitwatt.sinks import delivery, send
+from bitwatt.testing.sensors import FakeSensor
+from factories import make_run, metered, transformer_run
+from receivers import free_port
+
+parser = pytest.importorskip("prometheus_client.parser", reason="pip install 'bitwatt[prometheus]'")
+
+
+def scraped(text: str) -> dict[str, list[Any]]:
+    """Sample name -> samples."""
+    found: dict[str, list[Any]] = {}
+    for family in parser.text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(sample)
+    return found
+
+
+def page(port: int) -> dict[str, list[Any]]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+        return scraped(answer.read().decode())
+
+
+def test_it_is_scraped_while_the_program_runs_and_gone_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delivery, "INTERVAL", 0.1)
+    monkeypatch.setattr(delivery, "SINK_SHARE", 1.0)
+    torch, port = pytest.importorskip("torch"), free_port()
+    meter = Meter([FakeSensor(Clock(), {"cpu:0": 50.0})], interval=0.05, shared=False)
+    seen: list[float] = []
+    with bitwatt.measure("training", keep=False, meter=meter, to=f"prometheus={port}") as session:
+        torch.ones(4, 4) @ torch.ones(4, 4)
+        bitwatt.metric("accuracy", 0.5)
+        deadline = time.monotonic() + 30
+        while len(seen) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+            try:
+                now = page(port)
+            except OSError:  # it is about to listen
+                continue
+            if (energy := now.get("bitwatt_energy_joules_total")) and energy[0].value not in seen:
+                seen.append(energy[0].value)
+    assert len(seen) == 2
+    assert seen[0] < seen[1] <= session.run.meter.measured_j  # a counter: it only grows
+    (energy,) = now["bitwatt_device_energy_joules_total"]
+    assert energy.labels == {"run": "training", "device": "cpu:0", "kind": "cpu", "how": "measured"}
+    assert now["bitwatt_device_power_watts"][0].value == pytest.approx(50, rel=0.2)
+    assert now["bitwatt_flops_total"][0].value == 2 * 4**3
+    assert [(one.labels["metric"], one.value) for one in now["bitwatt_metric"]] == [("accuracy", 0.5)]
+    assert now["bitwatt_run_info"][0].labels["id"] == session.run.id
+    with pytest.raises(OSError, match=r"refused|reset"):
+        page(port)
+
+
+def test_a_textfile_is_written_whole(tmp_path: Path) -> None:
+    (receipt,) = send(transformer_run(meter=metered()), "prometheus=port=0,textfile=out/bitwatt.prom")
+    assert receipt.where == str(tmp_path / "out" / "bitwatt.prom")
+    found = scraped(Path(receipt.where).read_text())
+    phases = {one.labels["phase"]: one.value for one in found["bitwatt_phase_flops_total"]}
+    assert sum(phases.values()) == found["bitwatt_flops_total"][0].value
+    assert [one.labels["how"] for one in found["bitwatt_phase_energy_joules_total"]] == ["apportioned", "measured"]
+    assert "bitwatt_co2e_grams_total" not in found  # no place is set
+    assert [path.name for path in Path("out").iterdir()] == ["bitwatt.prom"]
+
+
+def test_ranks_write_a_file_each(tmp_path: Path) -> None:
+    from bitwatt.records import Rank
+
+    for i in range(2):
+        send(make_run(rank=Rank(i, 2, "job")), "prometheus=port=0,textfile=job.prom")
+    assert sorted(path.name for path in tmp_path.glob("*.prom")) == ["job-rank1.prom", "job.prom"]
+    assert scraped(Path("job-rank1.prom").read_text())["bitwatt_run_info"][0].labels["rank"] == "1"
+
+
+def test_names_are_escaped(tmp_path: Path) -> None:
+    name = 'evil"} 1\n# TYPE x counter\nx{a="\\'
+    run = make_run(name=name, about=About(metrics={name: {"last": 1.0, "min": 1.0, "max": 1.0, "count": 1}}))
+    send(run, "prometheus=port=0,textfile=a.prom")
+    found = scraped(Path("a.prom").read_text())
+    assert found["bitwatt_metric"][0].labels == {"run": name, "metric": name}
+    assert "x" not in found
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        (receipt,) = send(make_run(), f"prometheus={taken.getsockname()[1]}")
+    assert "cannot be listened on: Address already in use" in receipt.problem
+    assert receipt.tries == 1
