@@ -36,8 +36,8 @@ def part(text: str, name: str) -> str:
 
 def test_everything_a_run_knows_has_its_section_in_order(trained):
     assert sections(trained) == [
-        "phases", "layers", "precision", "roofline", "energy", "ops", "metrics", "throughput", "missing", "sources",
-        "about", "machine", "settings",
+        "phases", "layers", "precision", "roofline", "energy", "ops", "metrics", "bottleneck", "throughput", "missing",
+        "sources", "about", "machine", "settings",
     ]  # fmt: skip
     assert re.findall(r'<li><a href="#([\w-]+)">', trained) == sections(trained)
 
