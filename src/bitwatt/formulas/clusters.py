@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from bitwatt.formulas.arrays import column_variances
@@ -15,24 +16,38 @@ def _stored(n: int, f: int, stored: int) -> int:
 
 
 def lloyd(n: int, f: int, k: int, bits: int, stored: int, moves: bool) -> Work:
-    """One iteration: -2·X·Cᵀ added to |c|² (counted on their own), the smallest taken. Where the centres move: each row
+    """One iteration: -2·X·Cᵀ added to |c|² (counted on their own; of an empty row nothing but |c|² is left), the
+    smallest taken. Where the centres move: each row
     times its weight is added to its centre (2 per element) and the weights to each other; then the division by the
     weight and how far each centre went (4kf)."""
     precision = of_bits(bits)
     if stored < 0:
         work = gemm(n, f, k, precision)
     else:
-        work = sparse_product(stored, k, precision) + arithmetic(2 * n * k, DOUBLE)
+        filled = 1 - math.exp(-stored / max(n, 1))  # rows that store anything, if positions are independent
+        work = sparse_product(stored, k, precision) + arithmetic((1 + filled) * n * k, DOUBLE)
     if moves:
         work += arithmetic(2 * _stored(n, f, stored) + n + k * (5 * f + 6), precision)
     return work
 
 
+def _unused(f: int, bits: int) -> int:
+    """Lanes that hold nothing when a distance is compiled for single precision: features go by four, four such groups
+    at a time; two or three that are left over of groups take two half-filled registers (22 operations on nothing), and
+    of features one (4)."""
+    return 22 * (f // 4 % 4 >= 2) + 4 * (f % 4 >= 2) if bits == 32 else 0
+
+
+def _meeting(bits: int) -> int:
+    """A stored element and its centre: (x - c)² - c² is added; in single precision a lane more is filled."""
+    return 6 if bits == 32 else 5
+
+
 def inertia(n: int, f: int, k: int, bits: int, stored: int, moves: bool = False) -> Work:
     """The squared distance of each row to its centre (3 per element), times its weight."""
     if stored < 0:
-        return arithmetic(3 * n * f + 2 * n, of_bits(bits))
-    return arithmetic(5 * stored + 3 * n, of_bits(bits))
+        return arithmetic(n * (3 * f + _unused(f, bits) + 2), of_bits(bits))
+    return arithmetic(_meeting(bits) * stored + 3 * n, of_bits(bits))
 
 
 def elkan_bounds(n: int, f: int, k: int, bits: int, stored: int, tenths: int = -1) -> Work:
@@ -44,7 +59,7 @@ def elkan_bounds(n: int, f: int, k: int, bits: int, stored: int, tenths: int = -
 
 def _distances(count: float, n: int, f: int, bits: int, stored: int) -> Work:
     """So many distances, one by one; the root is in double whatever comes in."""
-    each = 3 * f if stored < 0 else 5 * stored / max(n, 1) + 1
+    each = 3 * f + _unused(f, bits) if stored < 0 else _meeting(bits) * stored / max(n, 1) + 1
     return arithmetic(count * each, of_bits(bits)) + Work.of(DOUBLE, sqrt=round(count))
 
 
@@ -75,7 +90,7 @@ def tolerance(n: int, f: int, bits: int, stored: int) -> Work:
     """The mean of the features' variances."""
     if stored < 0:
         return column_variances(n, f, of_bits(bits))
-    return arithmetic(6 * stored + 2 * f, of_bits(bits))
+    return arithmetic(9 * stored + 29 * f, DOUBLE)
 
 
 def ward_pairs(pairs: int, f: int) -> Work:

@@ -28,9 +28,18 @@ def of_bits(bits: int) -> Precision:
     return SINGLE if bits == 32 else DOUBLE
 
 
+#: scipy's own, for each feature and each pair: (2, 5) are products with norms that were taken before. What is the same
+#: for all rows (the number of features as a sum of ones) it does once for four.
+_SCIPY = {"hamming": (1.27, 1), "matching": (1.27, 1), "canberra": (5, 0), "braycurtis": (4.05, 1), "cosine": (2, 5),
+          "correlation": (2, 5), "jensenshannon": (59, 2), "jaccard": (2, 3), "dice": (8, 3), "yule": (4, 6),
+          "russellrao": (1.27, 2), "rogerstanimoto": (2, 3), "sokalsneath": (2, 3)}  # fmt: skip
+
+
 def per_pair(metric: str, f: int, p: float = 2.0) -> float:
-    """Operations of one distance between rows of f features, without a last root."""
-    name = metric.lower().removesuffix("distance")
+    """Operations of one distance between rows of f features, without a last root. Trees name theirs with the exponent,
+    `MinkowskiDistance:3.0`."""
+    name, _, power = metric.lower().partition(":")
+    name, p = name.removesuffix("distance"), float(power or p)
     if name == "minkowski" and p not in (1.0, 2.0):
         return f * (2.0 + POWER)
     return f * float(_METRIC.get({1.0: "manhattan"}.get(p, "euclidean") if name == "minkowski" else name, 3))
@@ -88,8 +97,32 @@ def reduction(
     return arithmetic(n * m * each - first + powers, DOUBLE) + arithmetic(first, data) + roots + sorting
 
 
+def sparse_reduction(
+    n: int, f: int, m: int, *, metric: str, p: float, found: int, wanted: bool, bits: int, lists: int,
+    stored: tuple[int, int], meeting: int,
+) -> Work:  # fmt: skip
+    """As `reduction` where one or both sides are sparse (others -1). Euclidean: three operations wherever two elements
+    meet, in double; others go along the elements that either row has, with no difference to take where only one has
+    it, in the precision of the data."""
+    own, other = (n * f if stored[0] < 0 else stored[0]), (m * f if stored[1] < 0 else stored[1])
+    if min(stored) < 0:
+        meeting = own * m if stored[0] >= 0 else other * n
+    roots = arithmetic(0, of_bits(bits), sqrt=found if wanted and has_root(metric) else 0)
+    rest = roots + arithmetic(SORTING * lists, DOUBLE)
+    if "euclidean" in metric or (metric == "minkowski" and p == 2.0):
+        dense = (n if stored[0] < 0 else 0) + (m if stored[1] < 0 else 0)
+        norms = 2 * (own + other) + dense * (16 if f >= 16 else 0)
+        return arithmetic(3 * meeting + 2 * n * m + norms, DOUBLE) + rest
+    either = own * m + other * n - meeting
+    return arithmetic(per_pair(metric, 1, p) * either - (either - meeting), of_bits(bits)) + rest
+
+
 def one_by_one(n: int, m: int, f: int, metric: str, p: float = 2.0) -> Work:
     """scipy's cdist: each pair on its own, in double."""
+    if metric in _SCIPY:
+        each, pair = _SCIPY[metric]
+        rows = {"cosine": 2, "correlation": 4}.get(metric, 0) * f * (n + m if m > 1 else math.sqrt(2 * n))
+        return arithmetic(n * m * (each * f + pair) + rows, DOUBLE)
     roots = n * m if has_root(metric) or (metric == "minkowski" and p == 2.0) else 0
     return arithmetic(n * m * per_pair(metric, f, p), DOUBLE, sqrt=roots)
 
@@ -160,7 +193,8 @@ def tree_query(
     looked = queries + 2 * splits
     roots = neighbours if has_root(metric) else 0
     sorting = SORTING * queries if neighbours > queries else 0
-    work = arithmetic(computed * per_pair(metric, f) + sorting, DOUBLE, sqrt=roots)
+    powers = POWER * neighbours if ":" in metric else 0
+    work = arithmetic(computed * per_pair(metric, f) + sorting + powers, DOUBLE, sqrt=roots)
     if kind != "KDTree":
         return work + arithmetic(looked * (3 if has_root(metric) else 1), DOUBLE)
     visited = _spread(looked / max(queries, 1), levels_of(nodes))

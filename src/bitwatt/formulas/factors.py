@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bitwatt.formulas import lapack
+from bitwatt.formulas.decompose import lanczos_step, lanczos_vectors, range_width
 from bitwatt.formulas.distances import of_bits
 from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm
 from bitwatt.records import Work
@@ -14,8 +15,8 @@ def cholesky(n: int, bits: int) -> Work:
     return lapack.cholesky(n, of_bits(bits))
 
 
-def pinvh(n: int, bits: int) -> Work:
-    return lapack.pseudo_inverse_symmetric(n, of_bits(bits))
+def pinvh(n: int, bits: int, rank: int = -1) -> Work:
+    return lapack.pseudo_inverse_symmetric(n, of_bits(bits), rank)
 
 
 def inv(n: int, bits: int) -> Work:
@@ -83,9 +84,8 @@ def sparse_lu(n: int, stored_l: int, stored_u: int) -> Work:
 
 
 def arpack_step(n: int, k: int, ncv: int, mode: int, bits: int) -> Work:
-    """One step of the implicitly restarted Lanczos process, without the product: the new vector is made orthogonal to
-    those before it, half of `ncv` on average of a restart, twice (8n each), and its norm taken."""
-    return arithmetic(n * (8 * (ncv + k) / 2 + 8), of_bits(bits))
+    """One step of the implicitly restarted Lanczos process, without the product."""
+    return lanczos_step(n, k, ncv, of_bits(bits))
 
 
 def operated(n: int, bits: int, stored: int, mode: int, factors: int) -> Work:
@@ -97,19 +97,30 @@ def operated(n: int, bits: int, stored: int, mode: int, factors: int) -> Work:
 
 def random_range(m: int, n: int, size: int, iterations: int, bits: int, stored: int) -> Work:
     """Halko's range finder without its last QR, which is counted: 2·iterations + 1 products, normalised by LU
-    (m·l² - l³/3 each) if there are more than two iterations; normal numbers to begin with (22 each)."""
-    precision = of_bits(bits)
-    one = gemm(m, n, size, precision) if stored < 0 else arithmetic(2 * stored * size, precision)
-    lu = sum(rows * size**2 - size**3 / 3 + 1.5 * rows * size for rows in (m, n)) if iterations > 2 else 0.0
-    rest = gemm(size, m, n, precision) if stored < 0 else arithmetic(2 * stored * size, precision)
-    last = gemm(m, size, size, precision)
-    products = one * (2 * iterations + 1) + rest + last
-    return products + arithmetic(iterations * lu, precision) + arithmetic(22 * n * size, DOUBLE)
+    (m·l² - l³/3 each) if there are more than two iterations, which leaves no more vectors than there are rows or
+    columns; normal numbers to begin with (22 each)."""
+    precision, kept = of_bits(bits), range_width(m, n, size, iterations, "auto")
+    normalised = iterations > 2
+
+    def product(width: int) -> Work:
+        return gemm(m, n, width, precision) if stored < 0 else arithmetic(2 * stored * width, precision)
+
+    def lu(width: int) -> float:
+        few = [(max(rows, width), min(rows, width)) for rows in (m, n)]
+        return sum(rows * w**2 - w**3 / 3 + 1.5 * rows * w for rows, w in few) if normalised else 0.0
+
+    first = product(size) + product(kept) if iterations else Work()
+    again = max(iterations - 1, 0)
+    rest = gemm(kept, m, n, precision) if stored < 0 else arithmetic(2 * stored * kept, precision)
+    last = gemm(m, kept, kept, precision)
+    products = first + product(kept) * (2 * again + 1) + rest + last
+    ways = (lu(size) if iterations else 0.0) + lu(kept) * again
+    return products + arithmetic(ways, precision) + arithmetic(22 * n * size, DOUBLE)
 
 
 def arpack_vectors(n: int, k: int, ncv: int, mode: int, bits: int) -> Work:
-    """The wanted vectors from the basis: 2·n·ncv·k; the small eigenproblem 10·ncv³."""
-    return arithmetic(2 * n * ncv * k + 10 * ncv**3, of_bits(bits))
+    """The small eigenproblem, and the wanted vectors from the basis."""
+    return lanczos_vectors(n, k, ncv, of_bits(bits))
 
 
 def lobpcg_step(n: int, size: int, bits: int) -> Work:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from bitwatt.dtypes import Precision
 from bitwatt.formulas import clusters as c
 from bitwatt.formulas import distances as d
 from bitwatt.formulas import embeddings as e
 from bitwatt.formulas import factors as f
 from bitwatt.formulas import processes as p
+from bitwatt.formulas.arrays import logarithms
 from bitwatt.formulas.vector import DOUBLE, arithmetic
 from bitwatt.records import Work
 
@@ -47,6 +49,17 @@ def seen(probes: Probes, name: str) -> Iterable[tuple[Any, ...]]:
     return (rest for found, *rest in probes if found == name)  # type: ignore[misc]
 
 
+def looked_at(probes: Probes, name: str) -> tuple[int, ...]:
+    """What values of the call told, or nothing where nobody looked."""
+    return next((tuple(rest[:-1]) for rest in seen(probes, name)), ())
+
+
+def logarithms_of(elements: float, precision: Precision, probes: Probes) -> Work:
+    """Logarithms that a call gave: as many as it gave, and near to what they were, where somebody looked."""
+    count, *known = looked_at(probes, "logarithms") or (elements,)
+    return logarithms(count, precision, *map(int, known))
+
+
 def _dot(m: int, k: int, n: int, bits: int, stored_a: int, stored_b: int, same: bool, meeting: int) -> Work:
     precision = d.of_bits(bits)
     if stored_a < 0 and stored_b < 0:
@@ -69,20 +82,26 @@ def _euclidean(n: int, m: int, f: int, bits: int, squared: bool, same: bool, sto
 
 
 def _nearest(
-    n: int, f: int, m: int, bits: int, metric: str, p: float, found: int, wanted: bool, in_order: bool, a: int, b: int
+    n: int, f: int, m: int, bits: int, metric: str, p: float, found: int, wanted: bool, in_order: bool, *stored: int
 ) -> Work:
-    if a >= 0 or b >= 0:
-        stored = (a if a >= 0 else n * f) * m + (b if b >= 0 else m * f) * n
-        return arithmetic(2 * stored, DOUBLE)
-    lists = n if found > n else 0
-    return d.reduction(n, f, m, metric=metric, p=p, found=found, wanted=wanted, bits=bits, lists=lists)
+    return _reduced(n, f, m, bits, metric, p, found, wanted, n if found > n else 0, *stored)
 
 
 def _within(
-    n: int, f: int, m: int, bits: int, metric: str, p: float, found: int, wanted: bool, in_order: bool, a: int, b: int
+    n: int, f: int, m: int, bits: int, metric: str, p: float, found: int, wanted: bool, in_order: bool, *stored: int
 ) -> Work:
-    lists = n if in_order else 0
-    return d.reduction(n, f, m, metric=metric, p=p, found=found, wanted=wanted, bits=bits, lists=lists)
+    return _reduced(n, f, m, bits, metric, p, found, wanted, n if in_order else 0, *stored)
+
+
+def _reduced(
+    n: int, f: int, m: int, bits: int, metric: str, p: float, found: int, wanted: bool, lists: int, a: int, b: int,
+    meeting: int = 0,
+) -> Work:  # fmt: skip
+    if a < 0 and b < 0:
+        return d.reduction(n, f, m, metric=metric, p=p, found=found, wanted=wanted, bits=bits, lists=lists)
+    return d.sparse_reduction(
+        n, f, m, metric=metric, p=p, found=found, wanted=wanted, bits=bits, lists=lists, stored=(a, b), meeting=meeting
+    )
 
 
 def _kernel(name: str) -> Callable[..., Work]:

@@ -33,6 +33,12 @@ def bins(rows: int, most: int, facts: dict[str, Any]) -> float:
     return min(most, rows) if seen.is_plain else min(most, seen.values(rows)[0])
 
 
+def gapped(facts: dict[str, Any]) -> float:
+    """The share of features with missing values, which are walked through from both ends."""
+    shares = [sizes[0] / 1000 for name, *sizes, _ in facts.get("probes", ()) if name == "columns" and sizes]
+    return max(shares, default=0.0)
+
+
 def answered(out: tuple[TensorSpec, ...], facts: dict[str, Any]) -> int:
     """Rows that a prediction was made for."""
     return out[0].shape[0] if out and out[0].shape else shape(facts)[0]

@@ -16,8 +16,10 @@ from bitwatt.registry import free, rule
 from bitwatt.rules._boosters import answered, bins, on_processor, shape
 
 _MODELS = tuple(f"catboost.CatBoost{kind}" for kind in ("", "Classifier", "Regressor", "Ranker"))
+#: Each class against all others: logistic functions.
+_ALONE = "MultiClassOneVsAll"
 #: Losses that begin with a mean or a quantile, which predictions add.
-_MEANS = ("RMSE", "MAE", "Quantile", "MAPE")
+_MEANS = ("RMSE", "MAE", "Quantile", "MAPE", "MultiRMSE")
 #: What a prediction executes before it looks at rows.
 _BOOKS = 146
 #: A column of categories becomes four statistics of the target (three priors, and a counter), of 15 borders each.
@@ -83,8 +85,8 @@ def cv(rows: int, columns: int, folds: int, trees: int, inverted: bool = False, 
     return replace(arithmetic(folds * total, DOUBLE), estimated=True)
 
 
-@rule(*(f"{model}.{method}" for model in _MODELS for method in ("predict", "predict_proba", "score")),
-      family="boosting")  # fmt: skip
+@rule(*(f"{model}.{method}" for model in _MODELS for method in ("predict", "predict_proba")),
+      "catboost.CatBoost.score", family="boosting")  # fmt: skip
 def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     """One addition for each tree that is asked for and group; the mean that regressions begin with; probabilities where
     they are asked for, 23 operations for two classes and 15 for each of more (a shorter exponential)."""
@@ -93,20 +95,35 @@ def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     work = arithmetic(_BOOKS, DOUBLE, add=rows * groups * max(min(asked, kept), 0))
     loss = str(facts.get("loss_function", ""))
     if not loss or loss.startswith(_MEANS):
-        work += arithmetic(0, DOUBLE, add=rows)
+        work += arithmetic(0, DOUBLE, add=rows * groups)
     if loss.startswith("Poisson") and facts.get("prediction_type") is None:
         work += arithmetic(11 * rows, DOUBLE)  # the short exponential
-    if out and len(out[0].shape) == 2 and out[0].shape[1] > 1 and facts.get("prediction_type") != "RawFormulaVal":
-        work += arithmetic((15 * groups if groups > 1 else 23) * rows, DOUBLE)
+    if (
+        out
+        and len(out[0].shape) == 2
+        and out[0].shape[1] > 1
+        and facts.get("prediction_type") != "RawFormulaVal"
+        and not loss.startswith("MultiRMSE")
+    ):
+        each = 22 * groups if loss.startswith(_ALONE) else 15 * groups if groups > 1 else 23
+        work += arithmetic(each * rows, DOUBLE)
     if kinds := facts.get("boost_kinds", 0):  # each of four statistics is looked up and made a number, where trees ask
         work = replace(work + arithmetic(4 * 10 * kinds * rows, DOUBLE), estimated=True)
     return work
 
 
+@rule("catboost.CatBoostClassifier.score", family="boosting")
+def accuracy(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
+    """A prediction, and the mean of what is right."""
+    return predict(out, **facts) + arithmetic(0, DOUBLE, add=shape(facts)[0])
+
+
 @rule("catboost.CatBoostRegressor.score", family="boosting")
 def score(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
-    """A prediction, and the coefficient of determination: two sums of squares and a mean, 7 operations a row."""
-    return predict(out, **facts) + arithmetic(7 * shape(facts)[0], DOUBLE)
+    """A prediction, and the coefficient of determination: two sums of squares and a mean, 7 operations a value."""
+    loss = str(facts.get("loss_function", ""))
+    targets = facts.get("boost_groups", 1) if loss.startswith("MultiRMSE") else 1
+    return predict(out, **facts) + arithmetic(7 * shape(facts)[0] * targets, DOUBLE)
 
 
 @rule("catboost.CatBoostRanker.score", family="boosting")
@@ -117,11 +134,14 @@ def rank(**_: Any) -> Work:
 
 @rule("catboost.CatBoostClassifier.predict_log_proba", family="boosting")
 def predict_log_proba(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
-    """The trees; of two classes log(1 + exp(∓x)) for both, 43 operations each; of more the exponentials (15 each), the
+    """The trees; of two classes, or of each against all others, log(1 + exp(∓x)), 43 operations each; of more the
+    exponentials (15 each), the
     logarithm of their sum, and a difference."""
     rows, groups = answered(out, facts), facts.get("boost_groups", 1)
     raw = predict(out, **facts | {"prediction_type": "RawFormulaVal"})
-    return raw + arithmetic((15 * groups + LOG[0] + 1 if groups > 1 else 2 * 43) * rows, DOUBLE)
+    if groups > 1 and not str(facts.get("loss_function", "")).startswith(_ALONE):
+        return raw + arithmetic((15 * groups + LOG[0] + 1) * rows, DOUBLE)
+    return raw + arithmetic(43 * max(groups, 2) * rows, DOUBLE)
 
 
 @rule(*(f"{model}.{method}" for model in _MODELS for method in ("staged_predict", "eval_metrics")),
@@ -134,7 +154,7 @@ def staged(**facts: Any) -> Work:
     metrics = facts.get("metrics")
     told = len(metrics) if isinstance(metrics, tuple) else 1
     loss = str(facts.get("loss_function", ""))
-    begins = not loss.startswith(("Logloss", "CrossEntropy"))
+    begins = groups if loss.startswith("MultiRMSE") else not loss.startswith(("Logloss", "CrossEntropy"))
     total = rows * trees * (groups + (5 * told if metrics is not None else begins)) + 2 * _BOOKS * trees
     return replace(arithmetic(0, DOUBLE, add=total), estimated=True)
 

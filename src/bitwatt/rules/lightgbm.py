@@ -12,6 +12,7 @@ from bitwatt.rules._boosters import (
     binned,
     bins,
     explained,
+    gapped,
     on_processor,
     rounds,
     samples,
@@ -85,7 +86,8 @@ def fit(**facts: Any) -> Work:
     walked, judged = found.walked, found.judged
     if facts.get("extra_trees"):  # what is not drawn costs next to nothing
         walked, judged = 0.0, found.searched * features / max(most, 1)
-    found = replace(found, walked=walked * share, judged=judged * share)
+    ways = share * (1 + gapped(facts))
+    found = replace(found, walked=walked * ways, judged=judged * ways)
     total = lightgbm_histograms(found, rows * drawn, features * share, most, bool(facts.get("use_quantized_grad")))
     groups = facts.get("boost_groups", 1)
     total += (_objective(facts) + 2) * rows * new * groups + rows * old * groups

@@ -12,6 +12,7 @@ from bitwatt.rules._boosters import (
     binned,
     bins,
     explained,
+    gapped,
     on_processor,
     rounds,
     samples,
@@ -74,9 +75,9 @@ def fit(**facts: Any) -> Work:
     looked = features * facts.get("colsample_bytree", 1.0) * facts.get("colsample_bylevel", 1.0)
     per_node = facts.get("colsample_bynode", 1.0)
     found, sketches = binned(facts), 1.0
-    found = replace(
-        found, searched=found.searched * per_node, judged=found.judged * per_node * looked / max(features, 1)
-    )
+    # From both ends where values are missing; of few stored ones few leave enough weight on their side.
+    ways = per_node * (1 + (stored if stored < 1 else gapped(facts)))
+    found = replace(found, searched=found.searched * per_node, judged=found.judged * ways * looked / max(features, 1))
     if "colmaker" in updater:
         grown = xgboost_exact(found, rows * drawn, looked)
         sketches = 0

@@ -1,10 +1,13 @@
-"""Calls of estimators: noted one by one, which must be quick, and entered in a ledger together."""
+"""Calls of estimators: noted one by one, which must be quick, and entered in a ledger together.
+
+What stands between two calls of the program runs with its own caches cold, and takes up to three times as long there
+as in a row of many. So a note is only what had to be read at once; even whether an equal one is known is asked later.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bitwatt.backends.harvest import Folder
@@ -12,7 +15,13 @@ from bitwatt.backends.sklearn import facts
 from bitwatt.backends.sklearn.names import op_name
 from bitwatt.context import phase_path
 from bitwatt.ledger import Ledger, Row
-from bitwatt.records import Op, TensorSpec
+from bitwatt.records import Layer, Op, TensorSpec
+
+#: What a call is made of, in the order of the arguments of `Call`.
+Note = tuple[
+    str, str, type, str, Any, facts.Items, facts.Items, list[Any], tuple[str, ...], dict[tuple[Any, ...], int],
+    TensorSpec | None,
+]  # fmt: skip
 
 #: So many calls are noted before they are counted, and so many different ones are held before they go to the ledger:
 #: few enough to be young when they are thrown away.
@@ -57,12 +66,14 @@ def _sorted(seen: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 class Calls:
     """Of one session and one path of the user's phases. Who appends to `waiting` beyond MANY calls `count`."""
 
-    def __init__(self, phases: tuple[str, ...]) -> None:
-        self._phases = phases
+    def __init__(
+        self, phases: tuple[str, ...], layers: dict[str, Layer], lost: Callable[[str, Exception], None]
+    ) -> None:
+        self._phases, self._layers, self._lost = phases, layers, lost
         #: By what tells calls apart, where values go by their identity, which holds as long as their call is here.
         #: Equal calls need not have one key: the ledger finds them.
-        self.known: dict[tuple[Any, ...], Call] = {}
-        self.waiting: list[Call] = []
+        self._known: dict[tuple[Any, ...], Call] = {}
+        self.waiting: list[Note] = []
         self._counted: list[Call] = []
         self._ledger = Ledger()
         self._lock = threading.Lock()
@@ -75,7 +86,7 @@ class Calls:
     def count(self) -> None:
         with self._lock:
             self._count()
-            if len(self.known) >= MANY:
+            if len(self._known) >= MANY:
                 self._enter()
 
     def ledger(self) -> Ledger:
@@ -88,14 +99,33 @@ class Calls:
     def _count(self) -> None:
         batch = self.waiting[:]
         del self.waiting[: len(batch)]  # other threads may have noted more by now
-        for call, times in Counter(batch).items():
-            call.told()  # what it is read from may be let go
+        for note in batch:
+            try:
+                call = self._found(note)
+            except Exception as error:
+                self._lost(f"{note[2].__name__}.{note[3]}", error)
+                continue
             if not call.calls:
                 self._counted.append(call)
-            call.calls += times
+            call.calls += 1
+
+    def _found(self, note: Note) -> Call:
+        phase, scope, kind, method, function, parameters, fitted, values, keywords, probes, out = note
+        key = (
+            phase, scope, kind, method, id(function), id(parameters), id(fitted), id(out), keywords,
+            *map(id, values), *probes.items(),
+        )  # fmt: skip
+        call = self._known.get(key)
+        if call is None:
+            call = Call(*note)
+            call.told()  # what it is read from may be let go
+            self._known[key] = call
+            if scope not in self._layers:
+                self._layers[scope] = Layer(kind.__name__)
+        return call
 
     def _enter(self) -> None:
-        self.known = {}  # a thread that has just found its call there will note it all the same
+        self._known = {}
         for call in self._counted:
             phase = phase_path(call.phase, self._phases, self._phases)
             self._ledger.add(phase, call.scope, call.told(), call.calls)

@@ -15,8 +15,8 @@ Parts = tuple[tuple[str, Any], ...]
 class Frame:
     """One call of a method of an estimator, or a fold of a cross-validation (`estimator` is then None)."""
 
-    __slots__ = ("again", "began", "estimator", "kinds", "mark", "method", "phase", "probes", "scope", "silent",
-                 "unheard")  # fmt: skip
+    __slots__ = ("again", "began", "estimator", "kinds", "mark", "method", "outer", "phase", "probes", "scope",
+                 "silent", "told", "unheard")  # fmt: skip
 
     def __init__(
         self, estimator: Any, method: str, phase: str, scope: str, silent: bool = False, kinds: Parts = (),
@@ -29,6 +29,8 @@ class Frame:
         self.again: tuple[Any, ...] | None = None  # what a probe was called with last, and the sizes it read
         self.began = 0.0  # by the clock, for the outermost
         self.mark: Any = None  # of the meter's, for the outermost
+        self.outer: Frame | None = None  # the method of the same estimator that called this one
+        self.told: tuple[Any, Any] | None = None  # parameters and facts, as such a method that it called has read them
         self.kinds = kinds  # parts that went to a worker, or stayed where their estimator is
 
     def parts(self) -> Parts:

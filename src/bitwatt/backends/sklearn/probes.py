@@ -32,6 +32,8 @@ class Probe:
     handing: Callable[[Any, Callable[..., None]], Any] | None = None
     #: Arguments that decide the sizes: where they are the same objects as before in this fit, so are the sizes.
     decide: tuple[int, int, int] | None = None
+    #: It calls its first argument on and on: a method that is counted need not find out each time what it is.
+    calls: bool = False
 
 
 PROBES: list[Probe] = []
@@ -42,6 +44,8 @@ _made: dict[tuple[int, str], tuple[Any, Any]] = {}
 _known: dict[int, Any] = {}
 #: By the identity of a module's names: these, how many there were, and those of them that are or may be for a probe.
 _keys: dict[int, tuple[dict[str, Any], int, tuple[str, ...]]] = {}
+#: Methods that are counted, whose arguments decide the sizes: their probes, and what they were.
+_deciding: dict[Any, tuple[Probe, Any]] = {}
 #: Where remarks go.
 _notes: list[dict[str, None]] = [{}]
 #: Where functions that are counted may have been imported to.
@@ -55,16 +59,19 @@ def probe(
     before: Callable[[tuple[Any, ...]], Any] | None = None,
     handing: Callable[[Any, Callable[..., None]], Any] | None = None,
     decide: tuple[int, int, int] | None = None,
+    calls: bool = False,
 ) -> None:
     """Count calls of a function inside estimators. What `before` reads from the arguments ahead of the call (a counter
     that the call moves on) reaches `sizes` as the keyword argument `before`. A function that hands out another one to
     be called many times (a product with a Hessian) goes through `handing`: it gets the result and `tick`, which counts
     one call of `name` + "_inner" with the sizes it is given, and returns what the caller gets instead. `decide` are the
-    places of three arguments that alone decide the sizes, for what is called very often with the same ones."""
+    places of three arguments that alone decide the sizes, for what is called very often with the same ones. `calls` is
+    for who calls such a method, given first, on and on."""
     _unheard.clear()
     _names.add(path.rpartition(".")[2].rpartition(":")[2])
     _keys.clear()
-    PROBES.append(Probe(path, name or path.rpartition(".")[2].rpartition(":")[2], sizes, before, handing, decide))
+    called = name or path.rpartition(".")[2].rpartition(":")[2]
+    PROBES.append(Probe(path, called, sizes, before, handing, decide, calls))
 
 
 _hears: dict[str, tuple[str, ...]] = {}
@@ -179,8 +186,10 @@ def _make(one: Probe, original: Any) -> Any:
     kind = type(original) if isinstance(original, (staticmethod, classmethod)) else None
     function = original.__func__ if kind is not None else original
     make = _simple if one.before is None and one.handing is None else _around
-    make = _again if one.decide is not None else make
+    make = _again if one.decide is not None else _calling if one.calls else make
     counted = functools.wraps(function)(make(one, function))
+    if one.decide is not None:
+        _deciding[counted] = one, function
     counted.__bitwatt_probe__ = one.name  # type: ignore[attr-defined]
     return kind(counted) if kind is not None else counted
 
@@ -238,6 +247,35 @@ def _again(one: Probe, function: Any) -> Any:
         frame.probes[seen] = frame.probes.get(seen, 0) + 1
         if not kwargs and len(args) > last:
             frame.again = (name, args[i], args[j], args[k], seen)
+        return result
+
+    return counted
+
+
+def _calling(one: Probe, function: Any) -> Any:
+    """A minimiser: the loss that it is given is only numbered, and told once for all its calls. The result does not
+    tell: what it asks for twice in a row is computed once."""
+    count = _simple(one, function)
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        frames = STACK.get()
+        known = _deciding.get(getattr(args[0], "__func__", None)) if frames and args else None
+        if known is None or known[0].name in frames[-1].unheard:
+            return count(*args, **kwargs)
+        (inner, bare), loss, probes, times = known, args[0].__self__, frames[-1].probes, 0
+
+        def numbered(*given: Any) -> Any:
+            nonlocal times
+            times += 1
+            return bare(loss, *given)
+
+        result = count(numbered, *args[1:], **kwargs)
+        try:
+            given = (loss, args[1], *(args[2] if len(args) > 2 else kwargs.get("args", ())))
+            seen = (inner.name, *(inner.sizes(given, {}, None) or ()))  # type: ignore[misc]
+        except Exception as error:
+            seen = _lost(inner.name, error)
+        probes[seen] = probes.get(seen, 0) + times
         return result
 
     return counted

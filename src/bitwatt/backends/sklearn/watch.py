@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from bitwatt.backends.harvest import Folder, Harvest
-from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, rounds
-from bitwatt.backends.sklearn.calls import MANY, Call, Calls
+from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds
+from bitwatt.backends.sklearn.calls import MANY, Calls
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.text import _torch_state
 from bitwatt.context import Context, Token, current, entered, left, phase_path
@@ -81,42 +81,44 @@ class EstimatorWatch:
             return frame
         is_own = above.estimator is estimator  # score calls predict, predict calls decision_function
         scope = above.scope if is_own else f"{above.scope}.{above.name_of(estimator)}"
-        return Frame(estimator, method, above.phase or phase, scope, silent, (), unheard)
+        frame = Frame(estimator, method, above.phase or phase, scope, silent, (), unheard)
+        if is_own and above.method not in _FITS:
+            frame.outer = above
+        return frame
 
     def record(self, frame: Frame, function: Any, args: Any, kwargs: Any, result: Any, context: Context) -> None:
         """It is called for every method that ends, so it does at once only what cannot wait."""
         try:
             estimator, method, phase, scope = frame.estimator, frame.method, frame.phase, frame.scope
             kind, keywords, probes = type(estimator), tuple(kwargs), frame.probes
-            parameters, fitted = facts.hyper_parameters(estimator), facts.fitted(estimator, method in _FITS)
+            if (told := results.told(estimator, method, args, result)) is not None:
+                probes[told] = 1
+            if frame.told is None:
+                known = facts.hyper_parameters(estimator), facts.fitted(estimator, method in _FITS)
+            else:
+                known = frame.told
+            if frame.outer is not None:
+                frame.outer.told = known
             values, out = facts.arguments(args, kwargs), None if result is estimator else facts.output(result)
-            key = (
-                scope, phase, kind, method, id(function), id(parameters), id(fitted), id(out), keywords,
-                *map(id, values), *probes.items(),
-            )  # fmt: skip
             calls = self.calls.get(context) or self._calls(context)
-            known = calls.known
-            call = known.get(key)
-            if call is None:
-                call = Call(phase, scope, kind, method, function, parameters, fitted, values, keywords, probes, out)
-                known[key] = call
-                if scope not in self.layers:
-                    self.layers[scope] = Layer(kind.__name__)
-            calls.waiting.append(call)
-            if len(calls.waiting) >= MANY:
+            waiting = calls.waiting
+            waiting.append((phase, scope, kind, method, function, *known, values, keywords, probes, out))
+            if len(waiting) >= MANY:
                 calls.count()
                 self.relieve(context)
         except Exception as error:  # the user's program comes first
-            name = f"{type(frame.estimator).__name__}.{frame.method}"
-            note = f"{name} could not be recorded: {type(error).__name__}: {error}"
-            if note not in self.notes and len(self.notes) < _NOTES:
-                self.notes[note] = None
-                warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=3)
+            self.lost(f"{type(frame.estimator).__name__}.{frame.method}", error)
         if frame.began:
             self.clock(frame, context)
 
+    def lost(self, name: str, error: Exception) -> None:
+        note = f"{name} could not be recorded: {type(error).__name__}: {error}"
+        if note not in self.notes and len(self.notes) < _NOTES:
+            self.notes[note] = None
+            warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=4)
+
     def _calls(self, context: Context) -> Calls:
-        return self.calls.setdefault(context, Calls(context.phases))
+        return self.calls.setdefault(context, Calls(context.phases, self.layers, self.lost))
 
     def relieve(self, context: Context) -> None:
         """Fold calls of too many sizes, as long as there are too many."""

@@ -40,8 +40,10 @@ _LEARNT = ("coef_", "intercept_", "dual_coef_", "coefs_", "constant_")
 def _predicted(X: Any, y: TensorSpec, facts: dict[str, Any]) -> Precision:
     """The precision of predictions. Neighbours take the mean of targets as they are; XGBoost has single precision;
     trees, and who tells nothing, double."""
-    if "tree_method" in facts or (facts.get("weights") == "uniform" and "n_neighbors" in facts):
-        return SINGLE if "tree_method" in facts else floats(y)
+    if "booster" in facts:
+        return SINGLE
+    if facts.get("weights") == "uniform" and "n_neighbors" in facts:
+        return floats(y)
     told = [facts[name] for name in _LEARNT if name in facts]
     parts = [part for one in told for part in (one if isinstance(one, tuple) else (one,))]
     specs = [part for part in (X, *parts) if isinstance(part, TensorSpec)]

@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.boosting import Histograms, binning, histogram_splits, loss
-from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function
+from bitwatt.formulas.inside import Probes, logarithms_of
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn.tree import checked, descended, grown, part_of, targets
@@ -140,9 +141,9 @@ free(
 
 
 @rule("sklearn.ensemble.GradientBoostingClassifier.predict_log_proba", family="boosting")
-def gradient_boosting_log_proba(out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
+def gradient_boosting_log_proba(out: tuple[TensorSpec, ...] = (), probes: Probes = (), **_: Any) -> Work:
     """The logarithm of predict_proba, which is counted."""
-    return function(LOG, sum(spec.numel for spec in out), DOUBLE)
+    return logarithms_of(sum(spec.numel for spec in out), DOUBLE, probes)
 
 
 @rule(*(f"{kind}.fit" for kind in _HISTOGRAM), family="boosting")
@@ -163,6 +164,8 @@ def histogram_boosting_fit(X: TensorSpec, y: Any = None, **facts: Any) -> Work:
     held = rows * (facts.get("validation_fraction") or 0.0) if early else 0.0
     used = rows - held
     found = _histograms(facts, _gapped(facts) / features)
+    if facts.get("interaction_cst") == "no_interactions":
+        found = _alone(found, facts["hist_trees"], used, facts["hist_bins"], features)
     splits = histogram_splits(
         found, features, facts.get("max_features") or 1.0, constant, facts.get("max_bins", 255) + 1
     )
@@ -188,6 +191,18 @@ def _histograms(facts: dict[str, Any], gapped: float) -> Histograms:
     near = (width + 3 * judged) / 4
     walked += gapped * (walked + 2 * (width - near))
     return Histograms(searched * (1 + gapped), walked, judged + gapped * (2 * near - judged), built, subtracted)
+
+
+def _alone(found: Histograms, trees: int, used: float, bins: float, features: int) -> Histograms:
+    """Below its root a tree whose features must not meet looks at the one that it split by."""
+
+    def below(total: float, roots: float) -> float:
+        return roots + max(total - roots, 0.0) / features
+
+    return Histograms(
+        below(found.searched, trees), below(found.walked, trees * bins), below(found.judged, trees * bins),
+        below(found.built, trees * used), found.subtracted / features,
+    )  # fmt: skip
 
 
 def _gapped(facts: dict[str, Any]) -> int:

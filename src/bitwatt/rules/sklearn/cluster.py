@@ -4,7 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas import clusters
-from bitwatt.formulas.arrays import column_means, floats
+from bitwatt.formulas.arrays import column_means, floats, logarithms
+from bitwatt.formulas.decompose import lanczos
 from bitwatt.formulas.distances import per_pair
 from bitwatt.formulas.inside import Probes, inside, seen
 from bitwatt.formulas.trees import LOG2
@@ -36,14 +37,28 @@ def spread(**_: Any) -> Work:
     f"{_HERE}.Birch.transform",
     f"{_HERE}.DBSCAN.fit",
     f"{_HERE}.SpectralClustering.fit",
-    f"{_HERE}.SpectralBiclustering.fit",
-    f"{_HERE}.SpectralCoclustering.fit",
     family="clusters",
 )
 def told(probes: Probes = (), **_: Any) -> Work:
     """The finiteness check, distances, products and factorisations counted inside; searches for neighbours and k-means
     are estimators of their own."""
     return inside(probes)
+
+
+@rule(f"{_HERE}.SpectralBiclustering.fit", f"{_HERE}.SpectralCoclustering.fit", family="clusters")
+def biclusters_fit(X: TensorSpec, probes: Probes = (), **_: Any) -> Work:
+    """X scaled by its rows and columns, or its logarithms less their means (7 operations beside the logarithm), and the
+    singular vectors of that: randomised ones are counted inside; those of ARPACK take a product with X and one with Xᵀ
+    for each step. k-means are estimators of their own."""
+    steps = ("arpack step", "arpack vectors", "eigsh", "scipy svd")
+    if not any(name == "arpack step" for name, *_ in probes):
+        work = inside(probes)
+    else:
+        work = inside(tuple(one for one in probes if one[0] not in steps))
+        work += lanczos(probes, X.shape[0], X.shape[1], DOUBLE, -1 if X.nnz is None else X.nnz)
+    for one, times in seen(probes, "logarithms of all"):
+        work += (logarithms(X.numel, DOUBLE, 0, one, 0) + arithmetic(7 * X.numel, DOUBLE)) * times
+    return work
 
 
 @rule(f"{_HERE}.KMeans.fit", f"{_HERE}.BisectingKMeans.fit", family="clusters")
@@ -98,9 +113,18 @@ def features_fit(
 
 
 @rule(f"{_HERE}.FeatureAgglomeration.transform", family="clusters")
-def features_transform(X: TensorSpec, probes: Probes = (), out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
-    """The sum of each cluster's columns, divided by their number."""
-    return inside(probes) + arithmetic(X.numel, DOUBLE, div=out[0].numel if out else 0)
+def features_transform(
+    X: TensorSpec, pooling_func: Any = "<mean>", probes: Probes = (), out: tuple[TensorSpec, ...] = (), **_: Any
+) -> Work:
+    """The sum of each cluster's columns, divided by their number; the largest or least is found by comparing, and of
+    the median the mean of two is taken."""
+    results = out[0].numel if out else 0
+    if pooling_func in ("<max>", "<amax>", "<min>", "<amin>"):
+        return inside(probes) + Work.of(floats(X), compare=X.numel)
+    if pooling_func == "<median>":
+        return inside(probes) + arithmetic(results, floats(X), div=results, compare=2 * X.numel)
+    pooled = inside(probes) + arithmetic(X.numel, DOUBLE, div=results)
+    return replace(pooled, estimated=pooling_func != "<mean>")
 
 
 @rule(f"{_HERE}.Birch.fit", f"{_HERE}.Birch.partial_fit", family="clusters")

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.arrays import floats
-from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function
+from bitwatt.formulas.inside import Probes, logarithms_of
+from bitwatt.formulas.vector import DOUBLE, arithmetic
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn._linear import classes_of
@@ -36,9 +37,9 @@ def classifier_fit(classes_: Any = None, sample_weight: Any = None, y: Any = Non
 
 
 @rule(f"{_CLASSIFIER}.predict_log_proba", family="dummy")
-def classifier_log(X: TensorSpec, classes_: Any = None, **_: Any) -> Work:
+def classifier_log(X: TensorSpec, classes_: Any = None, probes: Probes = (), **_: Any) -> Work:
     """Logarithms of the constant probabilities of each sample."""
-    return function(LOG, X.shape[0] * classes_of(classes_), DOUBLE)
+    return logarithms_of(X.shape[0] * classes_of(classes_), DOUBLE, probes)
 
 
 @rule(f"{_REGRESSOR}.fit", family="dummy")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from bitwatt.formulas.inside import Probes, logarithms_of, looked_at
 from bitwatt.formulas.trees import LOG2
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function, validated
 from bitwatt.records import TensorSpec, Work
@@ -79,9 +80,10 @@ def embedding_fit(X: TensorSpec, **facts: Any) -> Work:
     "sklearn.ensemble.AdaBoostClassifier.predict_log_proba",
     family="forest",
 )
-def predict_log_proba(out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
+def predict_log_proba(out: tuple[TensorSpec, ...] = (), probes: Probes = (), **_: Any) -> Work:
     """The logarithm of predict_proba, which is counted; less where all trees are sure."""
-    return replace(function(LOG, sum(spec.numel for spec in out), DOUBLE), estimated=True)
+    known = bool(looked_at(probes, "logarithms"))
+    return replace(logarithms_of(sum(spec.numel for spec in out), DOUBLE, probes), estimated=not known)
 
 
 free(

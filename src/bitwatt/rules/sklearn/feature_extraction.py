@@ -8,6 +8,7 @@ from typing import Any
 
 from bitwatt.dtypes import dtype
 from bitwatt.formulas.arrays import checked, floats, logarithms, stored
+from bitwatt.formulas.inside import Probes, looked_at
 from bitwatt.formulas.trees import LOG2
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
 from bitwatt.records import TensorSpec, Work
@@ -109,13 +110,16 @@ def frequencies(X: TensorSpec, use_idf: bool = True, **_: Any) -> Work:
 @rule(f"{_NAME}TfidfTransformer.transform", family="text")
 def weighted(
     X: TensorSpec, use_idf: bool = True, sublinear_tf: bool = False, norm: Any = "l2", out: tuple[TensorSpec, ...] = (),
-    **_: Any,
+    probes: Probes = (), **_: Any,
 ) -> Work:  # fmt: skip
     """The finiteness check, a product with the word's weight for each stored count, and the norm of each document.
-    Sublinear: the logarithm of each count first; that of 1 is known at once, and one count in twelve is taken to be
-    larger."""
-    kept, p = stored(out[0]) if out else stored(X), floats(X)
-    logs = replace(logarithms(kept / 12, p) + Work.of(p, add=kept), estimated=True) if sublinear_tf else Work()
+    Sublinear: the logarithm of each count first; in double that of 1 is known at once, and where nobody looked one
+    count in twelve is taken to be larger."""
+    kept, p, logs = stored(out[0]) if out else stored(X), floats(X), Work()
+    if sublinear_tf:
+        known = looked_at(probes, "counts of one")
+        logs = logarithms(kept, p, 0, known[0] if known else 917, 0) + Work.of(p, add=kept)
+        logs = replace(logs, estimated=not known and p.bits == 64)
     return checked(X) + logs + Work.of(p, mul=kept * use_idf) + _normalised(out[0] if out else X, norm)
 
 

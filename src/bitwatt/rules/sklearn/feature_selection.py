@@ -15,7 +15,7 @@ from bitwatt.formulas.arrays import (
     sparse_mean_variance,
     stored,
 )
-from bitwatt.formulas.inside import Probes, inside
+from bitwatt.formulas.inside import Probes, inside, looked_at
 from bitwatt.formulas.lapack import gemv
 from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
 from bitwatt.records import TensorSpec, Work
@@ -39,10 +39,17 @@ def _classes(y: Any) -> int:
     return len(set(y)) if isinstance(y, tuple) else 0
 
 
-def beta_tail(groups: int, features: int) -> Work:
-    """The tail of an F distribution by continued fractions or series of the incomplete beta function: some 650
-    operations between two groups, 900 between many; between three it is a power (52)."""
-    return arithmetic({2: 650, 3: 52}.get(groups, 900) * features, DOUBLE)
+#: Operations of the tail of an F distribution below and above one, by degrees of freedom between groups.
+_TAILS = {1: (500, 735), 2: (52, 52), 3: (470, 980)}
+
+
+def beta_tail(groups: int, features: int, below: int = 300) -> Work:
+    """The tail of an F distribution by continued fractions or series of the incomplete beta function, which are other
+    ones below one (`below`, per thousand); between three groups it is a power, and between an odd number of more a
+    short sum above one."""
+    freedom = groups - 1
+    low, high = _TAILS.get(freedom, (480, 85) if freedom % 2 == 0 else _TAILS[3])
+    return arithmetic((low * below + high * (1000 - below)) / 1000 * features, DOUBLE)
 
 
 def gamma_tail(groups: int, features: int) -> Work:
@@ -51,7 +58,7 @@ def gamma_tail(groups: int, features: int) -> Work:
     return arithmetic({2: 4000, 3: 120}.get(groups, 230) * features, DOUBLE)
 
 
-def _variance_between(X: TensorSpec, groups: int) -> Work:
+def _variance_between(X: TensorSpec, groups: int, *below: int) -> Work:
     """f_classif: two more checks, squares, and sums of values and squares for each class, then 12 for each column."""
     p, (rows, columns) = floats(X), X.shape
     if X.nnz is not None:
@@ -59,10 +66,10 @@ def _variance_between(X: TensorSpec, groups: int) -> Work:
     else:
         each = -(-rows // max(groups, 1))
         sums = Work.of(p, mul=X.numel) + column_sums(each, columns, p) * (2 * groups)
-    return checked(X) * 2 + sums + arithmetic((12 + 6 * groups) * columns, p) + beta_tail(groups, columns)
+    return checked(X) * 2 + sums + arithmetic((12 + 6 * groups) * columns, p) + beta_tail(groups, columns, *below)
 
 
-def _regression(X: TensorSpec, y: Any, tail: bool) -> Work:
+def _regression(X: TensorSpec, y: Any, *below: int, tail: bool) -> Work:
     """r_regression: in double another check, the mean and norm of each column, and a product with the target."""
     rows, columns = X.shape
     kept = stored(X)
@@ -72,7 +79,7 @@ def _regression(X: TensorSpec, y: Any, tail: bool) -> Work:
     else:
         moments = column_means(rows, columns, DOUBLE) + arithmetic(2 * kept, DOUBLE)
         moments += gemv(columns, rows, DOUBLE, columns=True)
-    return check + moments + arithmetic(8 * columns, DOUBLE) + (beta_tail(2, columns) if tail else Work())
+    return check + moments + arithmetic(8 * columns, DOUBLE) + (beta_tail(2, columns, *below) if tail else Work())
 
 
 def _chi2(X: TensorSpec, groups: int) -> Work:
@@ -104,9 +111,10 @@ def univariate(
     floating = validated(y) if isinstance(y, TensorSpec) else Work()
     start = checked(X) + floating
     if score_func == "<f_classif>":
-        return start + _variance_between(X, groups)
+        return start + _variance_between(X, groups, *looked_at(probes, "scores"))
     if score_func in ("<f_regression>", "<r_regression>"):
-        return start + _regression(X, y, tail=score_func == "<f_regression>")
+        below = looked_at(probes, "scores")
+        return start + _regression(X, y, *below, tail=score_func == "<f_regression>")
     if score_func == "<chi2>":
         return start + _chi2(X, groups)
     if score_func in ("<mutual_info_classif>", "<mutual_info_regression>"):

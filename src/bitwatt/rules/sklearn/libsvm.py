@@ -1,11 +1,12 @@
 """sklearn.svm, the machines of libsvm. How many rows of the kernel its solver computes depends on the data: fits are
 estimated from iterations and support vectors; predictions are exact for dense data."""
 
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas import smo
 from bitwatt.formulas.arrays import floats
-from bitwatt.formulas.inside import Probes, inside, seen
+from bitwatt.formulas.inside import Probes, inside, logarithms_of, looked_at, seen
 from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -14,9 +15,9 @@ _HERE = "sklearn.svm"
 _KINDS = {"SVC": "c_svc", "NuSVC": "nu_svc", "OneClassSVM": "one_class", "SVR": "epsilon_svr", "NuSVR": "nu_svr"}
 
 free(
-    f"{_HERE}.OneClassSVM.fit_predict", *(f"{_HERE}.{name}.predict_log_proba" for name in ("SVC", "NuSVC")),
-    reason="calls fit, predict or predict_proba, which are counted",
-)  # fmt: skip
+    f"{_HERE}.OneClassSVM.fit_predict",
+    reason="calls fit and predict, which are counted",
+)
 
 
 def _shared(n: int, f: int, stored: int) -> float:
@@ -80,9 +81,12 @@ def predict(
     stored, shared = 0.0, -1.0
     if X.nnz is not None:
         mine, theirs = X.nnz / max(n, 1), (support_vectors_.nnz or 0) / max(used, 1)
-        stored, shared = mine + theirs, mine * theirs / max(f, 1)
+        meeting = looked_at(probes, "meeting")  # else as if elements were spread evenly
+        stored, shared = mine + theirs, meeting[0] / max(n * used, 1) if meeting else mine * theirs / max(f, 1)
     each = smo.predicted_kernel(kernel, f, degree, stored, shared, coef0)
     work = inside(probes) + smo.decided(n, used, each, coefficients)
+    unsure = kernel == "sigmoid" or not looked_at(probes, "meeting")  # small arguments of a tangent take less
+    work = replace(work, estimated=X.nnz is not None and unsure)
     if out and len(out[0].shape) == 2 and decision_function_shape == "ovr":
         work += arithmetic(n * classes * (2 * (classes - 1) + 5), DOUBLE)
     return work
@@ -96,6 +100,12 @@ def predict_proba(X: TensorSpec, dual_coef_: TensorSpec, **given: Any) -> Work:
     pairs = n * classes * (classes - 1) // 2
     decided = predict(X, dual_coef_=dual_coef_, **{**given, "out": ()})
     return decided + function(EXP, pairs, DOUBLE) + arithmetic(10 * pairs + 65 * n * classes, DOUBLE)
+
+
+@rule(*(f"{_HERE}.{name}.predict_log_proba" for name in ("SVC", "NuSVC")), family="libsvm")
+def predict_log_proba(out: tuple[TensorSpec, ...] = (), probes: Probes = (), **_: Any) -> Work:
+    """The logarithm of predict_proba, which is counted."""
+    return logarithms_of(sum(spec.numel for spec in out), DOUBLE, probes)
 
 
 @rule(f"{_HERE}.OneClassSVM.score_samples", family="libsvm")

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.dtypes import Precision
-from bitwatt.formulas.arrays import floats, logistic
+from bitwatt.formulas.arrays import floats, logarithms, logistic
+from bitwatt.formulas.arrays import power as raised
+from bitwatt.formulas.inside import Probes, logarithms_of
 from bitwatt.formulas.linear import LOSSES, Design, product, soft_max, stored_product
-from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn._linear import classes_of, names
@@ -32,8 +34,13 @@ free(
     reason="calls decision_function, which is counted, and takes the largest",
 )
 free(
+    *names("predict", "_IdentityRegressor", "_IdentityClassifier"),
+    *names("decision_function", "_IdentityRegressor", "_IdentityClassifier"),
+    reason="hands on what it is given",
+)
+free(
     *names("predict", "RANSACRegressor"),
-    *names("score", "RANSACRegressor", "LogisticRegressionCV"),
+    *names("score", "RANSACRegressor"),
     reason="calls the inner estimator or scorer, which are counted",
 )
 free(
@@ -152,12 +159,11 @@ def sgd_predict_proba(
     family="linear",
 )
 def predict_log_proba(
-    X: TensorSpec, coef_: Any = None, intercept_: Any = None, classes_: Any = None, loss: str = "", **_: Any
+    X: TensorSpec, coef_: Any = None, intercept_: Any = None, classes_: Any = None, probes: Probes = (), **_: Any
 ) -> Work:
-    """The logarithms of what predict_proba gives, which is counted. Probabilities that were clipped to 0 and 1, as
-    modified_huber does, take less."""
-    work = function(LOG, X.shape[0] * classes_of(classes_), result_precision(X, coef_, intercept_))
-    return replace(work, estimated=loss == "modified_huber")
+    """The logarithms of what predict_proba gives, which is counted."""
+    precision = result_precision(X, coef_, intercept_)
+    return logarithms_of(X.shape[0] * classes_of(classes_), precision, probes)
 
 
 @rule(*names("predict", "PoissonRegressor", "GammaRegressor", "TweedieRegressor"), family="linear")
@@ -172,30 +178,57 @@ def glm_predict(
     return work + function(EXP, X.shape[0], result_precision(X, coef_))
 
 
-def _deviance(X: TensorSpec, coef_: Any, loss: int, constant: int) -> Work:
-    """D²: raw predictions, the loss of them and of the mean, and its constant, in double."""
-    return linear_predictor(X, coef_) + arithmetic((2 * loss + constant + 5) * X.shape[0], DOUBLE)
+def _deviance(X: TensorSpec, coef_: Any, loss: int, constant: Work) -> Work:
+    """D²: raw predictions, the loss of them and of the mean, in double, and its constant."""
+    return linear_predictor(X, coef_) + arithmetic((2 * loss + 5) * X.shape[0], DOUBLE) + constant
+
+
+def _entropy(X: TensorSpec) -> Work:
+    """y·log y - y: scipy's logarithm is shorter in single precision, though it runs in double."""
+    single = floats(X).bits == 32
+    return arithmetic((11 if single else 26) * X.shape[0], DOUBLE) + arithmetic(3 * single * X.shape[0], floats(X))
+
+
+def _log(X: TensorSpec) -> Work:
+    """-log y - 1."""
+    return logarithms(X.shape[0], floats(X)) + arithmetic(2 * X.shape[0], floats(X))
+
+
+@rule(*names("score", "LogisticRegressionCV"), family="linear")
+def scored(X: TensorSpec, scoring: Any = None, classes_: Any = None, **_: Any) -> Work:
+    """By accuracy a sum. The logistic loss is a logarithm for each sample, and for each class probabilities are
+    checked, clipped, summed and divided (12). Other scores are small beside predictions, and not counted."""
+    rows = X.shape[0]
+    if scoring == "neg_log_loss":
+        work = logarithms(rows, DOUBLE) + arithmetic((12 * classes_of(classes_) + 3) * rows, DOUBLE)
+        return replace(work, estimated=True)  # logarithms near to one take more
+    return replace(arithmetic(rows + 60, DOUBLE), estimated=scoring not in (None, "accuracy"))
 
 
 @rule(*names("score", "PoissonRegressor"), family="linear")
 def poisson_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
     """Raw predictions, two losses (22 per sample), and y·log y - y."""
-    return _deviance(X, coef_, LOSSES["HalfPoissonLoss"][0], 26)
+    return _deviance(X, coef_, LOSSES["HalfPoissonLoss"][0], _entropy(X))
 
 
 @rule(*names("score", "GammaRegressor"), family="linear")
 def gamma_score(X: TensorSpec, coef_: Any = None, **_: Any) -> Work:
     """Raw predictions, two losses (22 per sample), and -log y - 1."""
-    return _deviance(X, coef_, LOSSES["HalfGammaLoss"][0], 25)
+    return _deviance(X, coef_, LOSSES["HalfGammaLoss"][0], _log(X))
 
 
 @rule(*names("score", "TweedieRegressor"), family="linear")
 def tweedie_score(X: TensorSpec, coef_: Any = None, power: float = 0.0, link: str = "auto", **_: Any) -> Work:
-    """Raw predictions and two losses: 48 per sample with a logarithmic link (22 for Poisson and gamma), 3 for squares;
-    132 for powers of an identity."""
+    """Raw predictions, a constant and two losses: 48 per sample with a logarithmic link (22 for Poisson and gamma), 3
+    for squares; 132 for powers of an identity."""
     if link == "identity" or (link == "auto" and power <= 0):
-        return _deviance(
-            X, coef_, LOSSES["HalfTweedieLossIdentity:0" if power == 0 else "HalfTweedieLossIdentity"][0], 0
-        )
+        kind = "HalfTweedieLossIdentity:0" if power == 0 else "HalfTweedieLossIdentity"
+        return _deviance(X, coef_, LOSSES[kind][0], Work())
     kind = f"HalfTweedieLoss:{float(power)}"
-    return _deviance(X, coef_, LOSSES.get(kind, LOSSES["HalfTweedieLoss"])[0], {1.0: 26, 2.0: 25}.get(float(power), 3))
+    value = LOSSES.get(kind, LOSSES["HalfTweedieLoss"])[0]
+    if power in (1, 2):
+        return _deviance(X, coef_, value, _entropy(X) if power == 1 else _log(X))
+    constant = arithmetic(3 * X.shape[0], floats(X))
+    if 2 - power not in (0.5, -1.0, 2.0):  # y to the power of that, by numpy, which knows these
+        constant += raised(X.shape[0], floats(X))
+    return _deviance(X, coef_, value, constant)

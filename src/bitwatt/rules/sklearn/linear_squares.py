@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.lapack import (
+    determinant,
     eigh_divided,
     gemv,
     least_squares,
@@ -224,14 +225,19 @@ def bayesian_ridge(
 
 @rule(*names("fit", "ARDRegression"), family="linear")
 def relevance_determination(
-    X: TensorSpec, y: Any = None, n_iter_: int = 1, fit_intercept: bool = True, probes: Probes = (), **_: Any
-) -> Work:
+    X: TensorSpec, y: Any = None, n_iter_: int = 1, fit_intercept: bool = True, compute_score: bool = False,
+    probes: Probes = (), **_: Any,
+) -> Work:  # fmt: skip
     """In each iteration the columns that are still kept: their Gram matrix and its pseudo-inverse (pinvh), Σ·Xᵀ·y from
-    the left, the residual; where features are more, by Woodbury's formula on samples."""
+    the left, the residual; where features are more, by Woodbury's formula on samples. A score takes the determinant of
+    Σ."""
     design = Design.of(X)
     n, f, p = design.rows, design.columns, design.precision
     work = design.checked() * 2 + arithmetic(6 * n, p) + (centred(design, 1) if fit_intercept else Work())
     work += intercepts(f, 1, p) + (design.times() + arithmetic(3 * n + 10 * f, p)) * n_iter_
+    for name in ("linear_relevance", "linear_relevance_wide"):
+        for _rows, _features, kept, _bits, times in calls(probes, name) if compute_score else ():
+            work += determinant(kept) * times
     for rows, _, kept, bits, times in calls(probes, "linear_relevance"):
         q = SINGLE if bits == 32 else DOUBLE
         columns = Design(rows, kept, -1, q)

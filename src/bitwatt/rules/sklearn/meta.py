@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bitwatt.formulas.arrays import floats
-from bitwatt.formulas.vector import DOUBLE, LOG, arithmetic, function, validated
+from bitwatt.formulas.inside import Probes, logarithms_of
+from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn.preprocessing_encoders import length
@@ -42,9 +43,9 @@ for _kind, _methods in _CALLS.items():
 
 
 @rule("sklearn.multioutput.ClassifierChain.predict_log_proba", family="classification")
-def chained_logarithms(out: tuple[TensorSpec, ...] = (), **_: Any) -> Work:
+def chained_logarithms(out: tuple[TensorSpec, ...] = (), probes: Probes = (), **_: Any) -> Work:
     """The logarithm of predict_proba, which is counted."""
-    return function(LOG, sum(spec.numel for spec in out), DOUBLE)
+    return logarithms_of(sum(spec.numel for spec in out), DOUBLE, probes)
 
 
 @rule("sklearn.multioutput.MultiOutputClassifier.score", family="score")

@@ -7,7 +7,6 @@ from typing import Any
 
 from bitwatt.formulas.arrays import (
     checked,
-    column_means,
     column_sums,
     column_variances,
     floats,
@@ -26,19 +25,25 @@ _DISCRETE = ("MultinomialNB", "ComplementNB", "BernoulliNB")
 _ALL = ("GaussianNB", *_DISCRETE, "CategoricalNB")
 
 
-@rule(f"{_NAME}GaussianNB.fit", f"{_NAME}GaussianNB.partial_fit", family="classification")
+@rule(f"{_NAME}GaussianNB.fit", family="classification")
 def gaussian_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, **_: Any) -> Work:
     """The finiteness check; variances of all columns, then means and variances of those of each class: five operations
-    per element. Weights: a product and a sum for each of two averages, and squared deviations."""
+    per element, and a few for each class and column. Weights: a product and a sum for each of two averages, and squared
+    deviations."""
     rows, columns, p, classes = X.shape[0], X.shape[1], floats(X), max(length(classes_), 1)
     work = checked(X) + column_variances(rows, columns, p)
-    each = -(-rows // classes)  # classes of equal size: only the last registers of rows depend on it
     if sample_weight is None:
-        moments = (column_variances(each, columns, p) + column_means(each, columns, p)) * classes
+        moments = column_sums(rows, columns, p) * 3 + arithmetic(2 * X.numel, p)
     else:
-        moments = (column_sums(each, columns, p) * 2 + arithmetic(4 * each * columns, p)) * classes
-        moments += arithmetic(4 * rows, p)
-    return work + moments + arithmetic(15 * classes * lanes(columns, p), p)
+        moments = column_sums(rows, columns, p) * 2 + arithmetic(4 * X.numel + 4 * rows, p)
+    return work + moments + arithmetic(4.4 * classes * lanes(columns, p), p)
+
+
+@rule(f"{_NAME}GaussianNB.partial_fit", family="classification")
+def gaussian_partial_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, **_: Any) -> Work:
+    """As fit; then moments meet those of earlier batches: 12 for each class and column."""
+    met = arithmetic(12 * max(length(classes_), 1) * lanes(X.shape[1], floats(X)), floats(X))
+    return gaussian_fit(X, classes_, sample_weight) + met
 
 
 def _gaussian(X: TensorSpec, classes: int) -> Work:

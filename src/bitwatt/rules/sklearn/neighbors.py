@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from bitwatt.formulas.arrays import column_sums, floats
+from bitwatt.formulas.arrays import column_sums, floats, stored
 from bitwatt.formulas.distances import SORTING
 from bitwatt.formulas.inside import Probes, inside
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function, gemm
@@ -118,28 +118,32 @@ def centroids_fit(X: TensorSpec, metric: str = "euclidean", probes: Probes = (),
     """Means (or medians) of each class, deviations from them squared and added up, the mean of all. Sums over rows run
     in the precision of X, deviations from the centroids in double."""
     n, f = X.shape
+    if X.nnz is not None:  # sums by products, and what is left of a mean is dense
+        return inside(probes) + arithmetic(7 * X.nnz, floats(X)) + arithmetic(3 * X.numel, DOUBLE)
     means = column_sums(n, f, floats(X)) * (2 if metric == "euclidean" else 1)
     return inside(probes) + means + column_sums(n, f, DOUBLE) + arithmetic(2 * X.numel, DOUBLE)
 
 
 @rule(f"{_HERE}.NearestCentroid.predict", family="centroids")
-def centroids_predict(probes: Probes = (), **_: Any) -> Work:
-    """The nearest centroid of each row."""
-    return inside(probes)
+def centroids_predict(X: TensorSpec, centroids_: TensorSpec, probes: Probes = (), **_: Any) -> Work:
+    """The nearest centroid of each row; where classes are not equally likely, the highest score."""
+    nearest = any(name == "argkmin" for name, *_ in probes) or not probes
+    return inside(probes) if nearest else centroids_scores(X, centroids_, probes)
 
 
 @rule(f"{_HERE}.NearestCentroid.decision_function", family="centroids")
 def centroids_scores(X: TensorSpec, centroids_: TensorSpec, probes: Probes = (), **_: Any) -> Work:
     """Rows divided by the deviations, distances to each centroid, squared."""
-    return inside(probes) + arithmetic(X.numel + 3 * X.shape[0] * centroids_.shape[0], DOUBLE)
+    return inside(probes) + arithmetic(stored(X) + 3 * X.shape[0] * centroids_.shape[0], DOUBLE)
 
 
 @rule(f"{_HERE}.NearestCentroid.predict_log_proba", family="centroids")
 def centroids_log_probabilities(X: TensorSpec, centroids_: TensorSpec, probes: Probes = (), **_: Any) -> Work:
-    """The scores, less the logarithm of the sum of their exponentials in each row."""
+    """The scores, less the logarithm of the sum of their exponentials in each row, of which that of the largest is
+    known."""
     scores = X.shape[0] * centroids_.shape[0]
-    softmax = function(EXP, scores, DOUBLE) + function(LOG, X.shape[0], DOUBLE) + arithmetic(4 * scores, DOUBLE)
-    return centroids_scores(X, centroids_, probes) + softmax
+    softmax = function(EXP, scores - X.shape[0], DOUBLE) + function(LOG, X.shape[0], DOUBLE)
+    return centroids_scores(X, centroids_, probes) + softmax + arithmetic(4 * scores, DOUBLE)
 
 
 @rule(f"{_HERE}.NearestCentroid.predict_proba", family="centroids")

@@ -8,6 +8,7 @@ from typing import Any
 
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.arrays import checked, floats, logistic, stored
+from bitwatt.formulas.inside import Probes, logarithms_of
 from bitwatt.formulas.linear import lbfgs
 from bitwatt.formulas.network import (
     backward,
@@ -109,10 +110,9 @@ def network_proba(
 
 
 @rule(f"{_CLASSIFIER}predict_log_proba", family="network")
-def network_log_proba(X: TensorSpec, classes_: Any = (), coefs_: Any = (), **_: Any) -> Work:
+def network_log_proba(X: TensorSpec, classes_: Any = (), coefs_: Any = (), probes: Probes = (), **_: Any) -> Work:
     """The logarithm of predict_proba, which is counted as itself."""
-    p = _meeting(X, coefs_)
-    return arithmetic((29 if p.bits == 32 else 23) * X.shape[0] * length(classes_), p)
+    return logarithms_of(X.shape[0] * length(classes_), _meeting(X, coefs_), probes)
 
 
 free(f"{_CLASSIFIER}score", f"{_REGRESSOR}score", reason="the mixin's score is counted")

@@ -25,6 +25,7 @@ from bitwatt.formulas.arrays import (
     sparse_mean_variance,
     stored,
 )
+from bitwatt.formulas.inside import Probes, looked_at
 from bitwatt.formulas.lapack import gemv
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, TANH, arithmetic, function
 from bitwatt.records import TensorSpec, Work
@@ -180,11 +181,14 @@ def quantile_fit(X: TensorSpec, n_quantiles_: int = 1000, **_: Any) -> Work:
 
 
 @rule(f"{_NAME}QuantileTransformer.transform", family="scaling")
-def quantile_transform(X: TensorSpec, n_quantiles_: int = 1000, output_distribution: str = "uniform", **_: Any) -> Work:
-    """The finiteness check; two interpolations between the quantiles, from below and from above, halved and added; for
-    a normal distribution its quantile function. In double."""
+def quantile_transform(
+    X: TensorSpec, n_quantiles_: int = 1000, output_distribution: str = "uniform", probes: Probes = (), **_: Any
+) -> Work:
+    """The finiteness check; two interpolations between the quantiles, from below and from above, of all values that are
+    no quantiles themselves, halved and added; for a normal distribution its quantile function. In double."""
     kept, columns = stored(X), X.shape[1]
-    work = checked(X) + interpolated(2 * columns, 2 * kept, n_quantiles_) + arithmetic(2 * kept, DOUBLE)
+    between = 1 - sum(looked_at(probes, "at knots")) / 1000
+    work = checked(X) + interpolated(2 * columns, 2 * kept, n_quantiles_, between) + arithmetic(2 * kept, DOUBLE)
     if output_distribution == "normal":  # two tests against the bounds, the quantile function of all, and of the bounds
         work += arithmetic(2 * kept, floats(X)) + arithmetic((NORMAL_QUANTILE - 8) * kept + 200 * columns, DOUBLE)
     return work

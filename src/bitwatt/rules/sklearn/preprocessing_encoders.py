@@ -58,9 +58,10 @@ def one_hot(
 
 
 @rule(f"{_NAME}OneHotEncoder.inverse_transform", family="encoding")
-def one_hot_back(X: TensorSpec, n_features_in_: int = 1, **_: Any) -> Work:
-    """The finiteness check, and the largest of each feature's columns: of a sparse matrix the sum of its ones too."""
-    found = X.shape[0] * n_features_in_ if X.nnz is not None else 0
+def one_hot_back(X: TensorSpec, n_features_in_: int = 1, drop: Any = None, **_: Any) -> Work:
+    """The finiteness check, and the largest of each feature's columns: of a sparse matrix the sum of its ones too, and
+    where a category was dropped that of all its columns, to see whether there is a one."""
+    found = X.shape[0] * n_features_in_ if X.nnz is not None else X.numel if drop is not None else 0
     return validated(X) + Work.of(DOUBLE, add=found, compare=stored(X))
 
 
@@ -152,9 +153,10 @@ def target_encoder(X: TensorSpec, **_: Any) -> Work:
 @rule(f"{_NAME}KBinsDiscretizer.fit", family="encoding")
 def bins_fit(
     X: TensorSpec, n_bins: Any = 5, strategy: str = "quantile", quantile_method: str = "linear",
-    encode: str = "onehot", sample_weight: Any = None, **_: Any,
+    encode: str = "onehot", sample_weight: Any = None, bins_flat: int = 0, **_: Any,
 ) -> Work:  # fmt: skip
-    """The finiteness check; for each column equal bins (4 operations an edge), quantiles (19 a bin and 56; two more
+    """The finiteness check; for each column of more than one value equal bins (4 operations an edge, in the precision
+    of the data), quantiles (19 a bin and 56; two more
     where neighbours are averaged; with weights their cumulative sum, 12 a bin and 36), or k-means in one dimension,
     which is counted as itself, with 12 operations a bin for its start and its edges. An encoder of flags sorts the bins
     of each column: 57."""
@@ -162,9 +164,11 @@ def bins_fit(
     rows, weighted = X.shape[0], sample_weight is not None
     one = 12 * bins + 36 + rows if weighted else (21 if quantile_method.startswith("averaged") else 19) * bins + 56
     each = {"uniform": 4 * (bins + 1), "quantile": one, "kmeans": 12 * bins}[strategy]
-    if encode != "ordinal" and strategy == "quantile":
-        each += 57
-    work = checked(X) + arithmetic(each * X.shape[1], DOUBLE, compare=4 * X.numel)
+    varied = X.shape[1] - bins_flat
+    precision = floats(X) if strategy == "uniform" else DOUBLE
+    work = checked(X) + arithmetic(each * varied, precision, compare=4 * X.numel)
+    if encode != "ordinal":
+        work += arithmetic(57 * X.shape[1], DOUBLE)
     return work + arithmetic(rows, DOUBLE) if weighted else work
 
 

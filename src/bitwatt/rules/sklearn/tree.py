@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from bitwatt.formulas.inside import Probes, logarithms_of, looked_at
 from bitwatt.formulas.trees import Columns, Growth, best_splits, criterion, random_splits
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic, validated
 from bitwatt.records import TensorSpec, Work
@@ -114,9 +115,13 @@ def tree_predict(X: TensorSpec, check_input: bool = True, **facts: Any) -> Work:
     "sklearn.tree.ExtraTreeClassifier.predict_log_proba",
     family="tree",
 )
-def tree_predict_log_proba(out: tuple[TensorSpec, ...] = (), tree_unsure: float = 1.0, **_: Any) -> Work:
-    """The logarithm of predict_proba, which is counted. That of 1 is known, and that of 0 is a division: how many there
-    are is taken from the samples that the tree was grown on."""
+def tree_predict_log_proba(
+    out: tuple[TensorSpec, ...] = (), tree_unsure: float = 1.0, probes: Probes = (), **_: Any
+) -> Work:
+    """The logarithm of predict_proba, which is counted. That of 1 is known, and that of 0 is a division: where nobody
+    looked, how many there are is taken from the samples that the tree was grown on."""
+    if looked_at(probes, "logarithms"):
+        return logarithms_of(0, DOUBLE, probes)
     work = Work()
     for spec in out:
         unsure = tree_unsure * spec.numel

@@ -149,7 +149,7 @@ def stochastic(call: Call) -> dict[str, Any]:
     default = _MOVING.get(kind, 0.95)
     share = 1.0 if smooth else float(call.assume("moving", default, "share of samples that move the weights"))
     raw = 1 if kind == "SGDOneClassSVM" else call.one_for_each_class
-    call.probe("linear_sgd", *sizes(call), passes, round(1000 * share), times=raw)
+    call.probe("linear_sgd", *sizes(call), passes, round(1000 * share), 0, 0, times=raw)
     return coefficients(call) | {"n_iter_": passes}
 
 

@@ -156,12 +156,14 @@ def xgboost_booster(booster: Any) -> Facts:
     if rounds <= first or "tree_train_param" not in inner:
         return known
     step = -(-(rounds - first) // (2 * _ROUNDS))
-    model = (booster[first + step // 2 :: step] if first or step > 1 else booster).save_raw("ubj")
+    start = first + step // 2
+    taken = (rounds - start) // step  # whole steps only: of a part of one XGBoost's slices write beyond their end
+    model = (booster[start : start + taken * step : step] if first or step > 1 else booster).save_raw("ubj")
     trees = list(_xgboost_tables(bytes(model)))
     deepest = known["max_depth"] or 1 << 30
     samples = rows_of(booster) * known["subsample"]
     found = binned(trees, known["boost_features"], known["min_child_weight"], deepest, samples, True)
-    each = len(trees) // max(len(range(first + step // 2, rounds, step)), 1)
+    each = len(trees) // taken
     known |= {"boost_trees": each * rounds, "boost_new": each * (rounds - first), "boost_sampled": step > 1}
     return known | _scaled(found, known["boost_new"] / max(len(trees), 1))
 

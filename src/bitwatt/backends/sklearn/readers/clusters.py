@@ -85,6 +85,8 @@ def _pairs(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 
 probe("sklearn.cluster._hierarchical_fast:compute_ward_dist", "ward pairs", _pairs)
 probe("sklearn.cluster._bicluster:_scale_normalize", "scaled both ways", _averaged)
+probe("sklearn.cluster._bicluster:_log_normalize", "logarithms of all", lambda args, kwargs, result: (
+    round(1000 * float((args[0] == max(args[0].min(), 1)).mean())),))  # fmt: skip
 
 
 @facts("sklearn.cluster._birch.Birch")

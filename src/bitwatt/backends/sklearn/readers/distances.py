@@ -3,6 +3,7 @@ methods is told by the few functions that all of them call. Their names begin wi
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
 from typing import Any
@@ -37,11 +38,19 @@ def _get(args: Any, kwargs: Any, position: int, name: str, default: Any = None) 
     return args[position] if len(args) > position else kwargs.get(name, default)
 
 
+@functools.cache
+def _config() -> Any:
+    """scikit-learn's own way to its settings; the public one makes a copy of all of them."""
+    return getattr(sys.modules["sklearn._config"], "_get_threadlocal_config", sys.modules["sklearn"].get_config)
+
+
 def _finite(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     X = args[0]
     dtype = getattr(X, "dtype", None)
-    if getattr(dtype, "kind", "") != "f" or sys.modules["sklearn"].get_config()["assume_finite"]:
+    if getattr(dtype, "kind", "") != "f" or _config()()["assume_finite"]:
         return _bits(X), 0
+    if type(X) is ndarray:  # as most are
+        return _bits(X), X.size
     stored = _nnz(X)
     return _bits(X), stored if stored >= 0 else int(X.size)
 
@@ -135,7 +144,9 @@ def _reduced(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
         lists = result[1] if isinstance(result, tuple) else result
         found = sum(map(len, lists)) if _is_ragged(lists) else 0
     sizes = (*_shape(X), Y.shape[0], _bits(X), metric, p, found, wanted)
-    return (*sizes, bool(kwargs.get("sort_results", False)), _nnz(X), _nnz(Y))
+    sparse = _nnz(X), _nnz(Y)
+    meeting = (int(_stored_by(X, 0) @ _stored_by(Y, 0)),) if min(sparse) >= 0 else ()
+    return (*sizes, bool(kwargs.get("sort_results", False)), *sparse, *meeting)
 
 
 def _condensed(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
@@ -182,8 +193,11 @@ def _tree(tree: Any) -> tuple[Any, ...]:
     if asked is not None and asked[0]() is tree:
         return asked[1]
     n, f = tree.data.shape
-    metric = next(type(part).__name__ for part in tree.__getstate__() if hasattr(part, "rdist_to_dist"))
-    told = type(tree).__name__, metric.removesuffix("64"), int(n), int(f), int(tree.node_data.shape[0])
+    metric = next(part for part in tree.__getstate__() if hasattr(part, "rdist_to_dist"))
+    name = type(metric).__name__.removesuffix("64")
+    if name.startswith("Minkowski"):
+        name += f":{float(metric.__getstate__()[0])}"
+    told = type(tree).__name__, name, int(n), int(f), int(tree.node_data.shape[0])
     if len(_asked) >= _TREES:
         _asked.clear()
     _asked[id(tree)] = weakref.ref(tree), told

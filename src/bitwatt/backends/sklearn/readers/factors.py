@@ -15,6 +15,11 @@ def _square(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     return int(args[0].shape[-1]), _bits(args[0])
 
 
+def _pseudo_inverse(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """Also the rank: the trace of a matrix times its inverse, as far as it has one."""
+    return *_square(args, kwargs, result), round(float((args[0] * result).sum()))
+
+
 def _columns(b: Any) -> int:
     return int(b.shape[1]) if getattr(b, "ndim", 1) > 1 else 1
 
@@ -25,12 +30,12 @@ def _solved(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     assumed = kwargs.get("assume_a")
     if assumed is None and len(a) > 1 and not (a[0, 1:].any() and a[1:, 0].any()):
         assumed = "triangular"
-    return int(a.shape[0]), _columns(args[1]), _bits(a), str(assumed or "gen")
+    return int(a.shape[0]), _columns(args[1]), max(_bits(a), _bits(args[1])), str(assumed or "gen")
 
 
 def _solved_by_factor(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     factor = args[0][0] if isinstance(args[0], tuple) else args[0]
-    return int(factor.shape[0]), _columns(args[1]), _bits(factor)
+    return int(factor.shape[0]), _columns(args[1]), max(_bits(factor), _bits(args[1]))
 
 
 def _eigh(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
@@ -51,8 +56,8 @@ def _qr(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 
 
 for _name, _sizes in (
-    ("cholesky", _square), ("pinvh", _square), ("inv", _square), ("solve", _solved), ("eigh", _eigh), ("svd", _svd),
-    ("qr", _qr), ("cho_solve", _solved_by_factor), ("solve_triangular", _solved_by_factor),
+    ("cholesky", _square), ("pinvh", _pseudo_inverse), ("inv", _square), ("solve", _solved), ("eigh", _eigh),
+    ("svd", _svd), ("qr", _qr), ("cho_solve", _solved_by_factor), ("solve_triangular", _solved_by_factor),
 ):  # fmt: skip
     probe(f"scipy.linalg:{_name}", f"scipy {_name}", _sizes)
 for _path in (
@@ -66,8 +71,8 @@ for _path in (
         _name, _solved_by_factor
     )
     probe(_path, f"scipy {_name}", _sizes)
-probe("scipy.linalg:lstsq", "scipy lstsq",
-      lambda args, kwargs, result: (*map(int, args[0].shape), _columns(args[1]), _bits(args[0])))  # fmt: skip
+probe("scipy.linalg:lstsq", "scipy lstsq", lambda args, kwargs, result: (
+    *map(int, args[0].shape), _columns(args[1]), max(map(_bits, args[:2]))))  # fmt: skip
 probe("sklearn.utils.extmath:fast_logdet", "logdet", _square)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import count_nonzero, ndarray
+
 from bitwatt.backends.sklearn.probes import probe
 
 
@@ -36,12 +38,28 @@ def _by_class(which: Any, ends: Any) -> Any:
     return np.diff(sums[:, ends], axis=1).tolist()
 
 
+def _pair(estimator: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The same for two classes without weights of samples, where C bounds all: most fits are short ones of this kind,
+    and what looks at many classes at once takes longer."""
+    X, coefficients = args[1], estimator.dual_coef_
+    weighted = len(args) > 3 and len(args[3])
+    if estimator._impl != "c_svc" or weighted or type(X) is not ndarray or len(estimator._n_support) != 2:
+        return None
+    first, (one, two) = int(estimator._n_support[0]), estimator.class_weight_
+    values, bound = abs(coefficients[0]), float(estimator.C) * (1 - 1e-9)
+    at_bound = count_nonzero(values[:first] >= bound * one) + count_nonzero(values[first:] >= bound * two)
+    used = int(count_nonzero(values))
+    return (*X.shape, -1, ((len(X), int(estimator._num_iter[0]), used, int(at_bound)),))
+
+
 def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """Rows, features, stored elements (-1: dense), and for each problem: rows, iterations, support vectors, those at
     their bound."""
     import numpy as np
 
     estimator, X, y = args[:3]
+    if (pair := _pair(estimator, args)) is not None:
+        return pair
     coefficients = np.abs(_dense(estimator.dual_coef_))
     bound = _bound(estimator, coefficients, np.asarray(args[3] if len(args) > 3 else ())) * (1 - 1e-9)
     iterations = [int(steps) for steps in np.ravel(estimator._num_iter)]

@@ -29,7 +29,7 @@ def _given(args: tuple[Any, ...], kwargs: dict[str, Any], place: int, name: str)
 
 
 def _nonzero(w: Any) -> int:
-    return int(count_nonzero(w))
+    return int(count_nonzero(w)) if type(w) is ndarray else int(w.count_nonzero())  # or sparse
 
 
 def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> tuple[Any, ...]:
@@ -64,7 +64,7 @@ def _minimised(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tu
     return int(result.x.size), int(result.nit), int(result.nfev), int(bounded), str(kwargs.get("method"))
 
 
-probe("scipy.optimize:minimize", "linear_minimize", _minimised)
+probe("scipy.optimize:minimize", "linear_minimize", _minimised, calls=True)
 
 
 def _descent(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
@@ -180,18 +180,27 @@ _MOVING = frozenset({"hinge", "squared_hinge", "perceptron", "epsilon_insensitiv
                      "modified_huber"})  # fmt: skip
 
 
-def _descended(X: Any, y: Any, coef: Any, intercept: Any, loss: str, epsilon: float) -> int:
-    """Per thousand: how many samples still move the weights under the final model, as they do in late passes."""
-    if loss not in _MOVING:
-        return 1000
+#: Where the exponential of minus this is zero, and where the logarithm of 1 + exp(x) is x, or an exponential away.
+_VANISHES, _KNOWN, _NEARLY, _TINY = 745.2, 33.3, 18.0, -37.0
+
+
+def _descended(X: Any, y: Any, coef: Any, intercept: Any, loss: str, epsilon: float) -> tuple[int, int, int]:
+    """Per thousand, under the final model, as in late passes: samples that still move the weights; those whose logistic
+    loss is known at once, and those for which it is one exponential."""
+    if loss not in _MOVING and loss != "log_loss":
+        return 1000, 0, 0
     raw = X @ coef + intercept
+    if loss == "log_loss":
+        known, nearly = raw > _KNOWN, (raw > _NEARLY) | (raw <= _TINY)
+        moving, counts = y * raw < _VANISHES, (_nonzero(known), _nonzero(nearly & ~known))
+        return round(1000 * _nonzero(moving) / raw.size), *(round(1000 * n / raw.size) for n in counts)
     if loss in ("hinge", "squared_hinge", "perceptron"):
         moving = y * raw <= (0.0 if loss == "perceptron" else 1.0)
     elif loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
         moving = abs(y - raw) > epsilon
     else:
         moving = y * raw < 1.0
-    return round(1000 * (_nonzero(moving) / int(moving.size)))
+    return round(1000 * (_nonzero(moving) / int(moving.size))), 0, 0
 
 
 def _loss_of(estimator: Any) -> str:
@@ -204,20 +213,20 @@ def _binary(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple
     estimator, place, X, y = args[:4]
     signs = (y == estimator.classes_[place]) * 2.0 - 1.0
     share = _descended(X, signs, result[0], result[1], _loss_of(estimator), getattr(estimator, "epsilon", 0.1))
-    return *_of(X), int(result[2]), share
+    return *_of(X), int(result[2]), *share
 
 
 def _regressor(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
     estimator, X, y = args[:3]
     loss = str(args[4] if len(args) > 4 else kwargs.get("loss", estimator.loss))
     share = _descended(X, y, estimator.coef_, estimator.intercept_, loss, getattr(estimator, "epsilon", 0.1))
-    return *_of(X), int(estimator.n_iter_), share
+    return *_of(X), int(estimator.n_iter_), *share
 
 
 def _one_class(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
     estimator, X = args[:2]
     moving = X @ estimator.coef_ - estimator.offset_ <= 0
-    return *_of(X), int(estimator.n_iter_), round(1000 * float(moving.mean()))
+    return *_of(X), int(estimator.n_iter_), round(1000 * float(moving.mean())), 0, 0
 
 
 _SGD = "sklearn.linear_model._stochastic_gradient"
@@ -275,4 +284,4 @@ def _zeros(estimator: Any) -> Facts:
     """Whether a strong penalty left no coefficient and no intercept."""
     held = estimator.__dict__
     known = [held[name] for name in ("coef_", "intercept_") if name in held]
-    return {"all_zero": True} if known and not any(abs(part).max() for part in known) else {}
+    return {"all_zero": True} if known and not any(map(_nonzero, known)) else {}

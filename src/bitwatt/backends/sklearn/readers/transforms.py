@@ -33,11 +33,12 @@ def _worked_out(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> t
     import numpy as np  # here already, or nothing was transformed
 
     X, name = args[1], getattr(_given(args, kwargs, 2, "func"), "__name__", "")
-    if type(X) is not np.ndarray or X.dtype.kind != "f" or not X.size or name not in ("log1p", "expm1", "log"):
+    if type(X) is not np.ndarray or X.dtype.kind != "f" or not X.size or name not in ("log1p", "expm1", "log", "exp"):
         return 1000, 0, 0
     some = X.reshape(-1)[:: max(X.size // _LOOKED_AT, 1)] if X.flags.forc else X[: max(_LOOKED_AT // X.shape[-1], 1)]
-    if name == "log":
-        return round(1000 * float(np.mean(some != 1))) if X.dtype == np.float64 else 1000, 0, 0
+    if name in ("log", "exp"):
+        known = some == (1 if name == "log" else 0)
+        return 1000 - round(1000 * float(np.mean(known))) if X.dtype == np.float64 else 1000, 0, 0
     zero = float(np.mean(some == 0))
     whole = float(np.mean((np.frexp(1 + some)[0] == 0.5) & (some != 0))) if name == "log1p" else 0.0
     small = (
@@ -99,6 +100,13 @@ def _gaps(selector: Any) -> dict[str, Any]:
 def _batches(pca: Any) -> dict[str, Any]:
     """The first batch is cheaper than the others."""
     return {"n_samples_seen_": int(getattr(pca, "n_samples_seen_", 0))}
+
+
+@facts("sklearn.preprocessing._discretization.KBinsDiscretizer")
+def _flat(discretizer: Any) -> dict[str, Any]:
+    """Columns of one value, whose only bin has no ends."""
+    flat = sum(bool(edges[0] == -float("inf")) for edges in getattr(discretizer, "bin_edges_", ()))
+    return {"bins_flat": flat} if flat else {}
 
 
 @facts("sklearn.preprocessing._polynomial.SplineTransformer")

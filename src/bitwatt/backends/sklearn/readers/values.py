@@ -1,0 +1,126 @@
+"""Values on which the cost of a call depends: of logarithms and cosines, which take one way for all only as vectors of
+single precision, of tails of distributions, of interpolations, and where sparse rows meet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bitwatt.backends.sklearn.results import look
+
+#: Values that are looked at, evenly spread.
+_LOOKED_AT = 4096
+#: Logarithms of what the C library takes as near to one: between 1 - 1/16 and 1 + 0.0647.
+_NEAR = (-0.0645, 0.0627)
+#: From where on the C library turns the argument of a cosine to a sine, and divides it by π/2; how near to a zero of
+#: the cosine a short polynomial is enough.
+_TURNED, _DIVIDED, _SHORT = 0.855469, 2.426265, 0.126
+
+
+def _some(values: Any) -> Any:
+    flat = values.reshape(-1)
+    return flat[:: max(len(flat) // _LOOKED_AT, 1)]
+
+
+def _per_thousand(*found: Any) -> tuple[int, ...]:
+    return tuple(round(1000 * float(one.mean())) for one in found)
+
+
+def logarithms_near_one(logarithms: Any) -> tuple[int, ...]:
+    """Per thousand: those of values near to one, of one itself, of zero."""
+    near = (logarithms > _NEAR[0]) & (logarithms < _NEAR[1])
+    one = logarithms == 0
+    return _per_thousand(near & ~one, one, logarithms == -float("inf"))
+
+
+def _log_probabilities(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """How many there are (a list where there are several outputs), and what they are near to."""
+    import numpy as np  # here already, or nothing was predicted
+
+    parts = [part for part in (result if isinstance(result, list) else [result]) if part.dtype.char == "d"]
+    if not parts:
+        return None
+    values = np.concatenate([part.reshape(-1) for part in parts])
+    return len(values), *logarithms_near_one(_some(values))
+
+
+look(
+    "predict_log_proba", "logarithms", _log_probabilities, "sklearn.linear_model._logistic.LogisticRegression",
+    "sklearn.linear_model._stochastic_gradient.SGDClassifier", "sklearn.ensemble._forest.ForestClassifier",
+    "sklearn.discriminant_analysis.LinearDiscriminantAnalysis", "sklearn.ensemble._weight_boosting.AdaBoostClassifier",
+    "sklearn.ensemble._gb.GradientBoostingClassifier", "sklearn.tree._classes.DecisionTreeClassifier",
+    "sklearn.neural_network._multilayer_perceptron.MLPClassifier", "sklearn.multioutput.ClassifierChain",
+    "sklearn.dummy.DummyClassifier", "sklearn.svm._base.BaseSVC",
+)  # fmt: skip
+
+
+def _scores(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
+    """Per thousand: statistics below their mean, if features told nothing."""
+    return _per_thousand(estimator.scores_ < 1)
+
+
+look("fit", "scores", _scores, "sklearn.feature_selection._univariate_selection._BaseFilter")
+
+
+def _counts_of_one(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Per thousand: counts whose logarithm is known. The result stores what was counted."""
+    import numpy as np
+
+    X = args[0]
+    values = X.data if hasattr(X, "tocsr") else X[X != 0]
+    if np.shares_memory(values, result.data):  # written over
+        return None
+    return _per_thousand(_some(values) == 1) if estimator.sublinear_tf and result.dtype.char == "d" else None
+
+
+look("transform", "counts of one", _counts_of_one, "sklearn.feature_extraction.text.TfidfTransformer")
+
+
+def _meeting(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Elements of rows and of support vectors that meet, of all pairs of both."""
+    import numpy as np
+
+    X, vectors = args[0], estimator.support_vectors_
+    if not hasattr(X, "tocsr") or not hasattr(vectors, "tocsr"):
+        return None
+    ours, theirs = (np.bincount(one.tocsr().indices, minlength=one.shape[1]).astype(np.int64) for one in (X, vectors))
+    return (int(ours @ theirs),)
+
+
+for _method in ("predict", "decision_function"):
+    look(_method, "meeting", _meeting, "sklearn.svm._base.BaseLibSVM")
+
+
+def _at_knots(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Per thousand: values that are quantiles themselves, between which nothing is interpolated."""
+    import numpy as np
+
+    X, quantiles = args[0], estimator.quantiles_
+    some = X[:: max(X.shape[0] * X.shape[1] // _LOOKED_AT, 1)]
+    return _per_thousand(np.stack([np.isin(some[:, j], quantiles[:, j]) for j in range(X.shape[1])]))
+
+
+look("transform", "at knots", _at_knots, "sklearn.preprocessing._data.QuantileTransformer")
+
+
+def _angles(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Per thousand of the cosines: small arguments, turned ones, those of them near to a zero, divided ones near to a
+    zero; then as for logarithms, where there were any before."""
+    import numpy as np
+
+    if result.dtype.char != "d":
+        return None
+    X, weights = args[0], estimator.random_weights_
+    rows = X[:: max(X.shape[0] // max(_LOOKED_AT // weights.shape[1], 1), 1)]
+    logarithms: tuple[int, ...] = ()
+    if hasattr(estimator, "skewedness"):
+        rows = np.log(np.asarray(rows) + estimator.skewedness)
+        logarithms = logarithms_near_one(rows)
+    angles = np.abs(np.asarray(rows @ weights) + estimator.random_offset_)
+    small, divided = angles < _TURNED, angles >= _DIVIDED
+    zero = np.abs(np.remainder(angles, np.pi) - np.pi / 2) < _SHORT
+    turned = ~small & ~divided
+    return *_per_thousand(small, turned, turned & zero, divided & zero), *logarithms
+
+
+look("transform", "angles", _angles, "sklearn.kernel_approximation.RBFSampler",
+     "sklearn.kernel_approximation.SkewedChi2Sampler")  # fmt: skip
