@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 from bitwatt.metering import Meter
 from bitwatt.readings import Device, Reading
 
@@ -51,3 +55,36 @@ def test_energy_is_the_counters_and_the_series_is_the_levels() -> None:
     assert sensor.reads - opened <= 4  # every ten seconds, and at the end
     assert sensor.looks >= 26
     assert len(found.series["gpu:1"]) >= 10
+
+
+class Slow(Dear):
+    """At work for five seconds and at rest for five, by turns. A look takes so long that it comes seldom."""
+
+    def _busy(self) -> Reading:
+        return Reading("gpu:1", "utilisation", float(self.clock[0] % 10 < 5))
+
+    def read(self) -> list[Reading]:
+        return [*super().read(), self._busy()]
+
+    def look(self) -> list[Reading]:
+        until = time.thread_time() + 1e-3
+        while time.thread_time() < until:
+            """Burn it."""
+        return [*super().look(), self._busy()]
+
+    def glance(self) -> list[Reading]:
+        return [self._busy()]
+
+
+def test_a_gpu_that_is_dear_to_look_at_is_glanced_at_so_that_its_idle_time_is_true() -> None:
+    clock = [0.0]
+    sensor = Slow(clock)
+    meter = Meter([sensor], clock=lambda: clock[0], thread=False)
+    window = meter.window(all_devices=True)
+    for _ in range(60):
+        clock[0] += 1.0
+        meter.tick()
+    window.end()
+    (gpu,) = [part for part in window.metered({}).energy if part.device.id == "gpu:1"]
+    assert sensor.looks < 40
+    assert gpu.idle_seconds == pytest.approx(30.0, abs=1.8)

@@ -29,7 +29,9 @@ from bitwatt.sensors import Opened, Sensor, available
 #: Seconds between two looks. The more a look costs, the seldomer it comes: a sensor of energy and one of the rest may
 #: take these shares of one core, and the thread that one in all, but they are looked at once in so many seconds.
 INTERVAL = 1.0
-SHARES, WHOLE, SELDOMEST = {True: 3e-4, False: 2e-4}, 5e-4, 10.0
+SHARES, WHOLE, SELDOMEST = {True: 3e-4, False: 2e-4}, 6e-4, 10.0
+#: Between two looks a sensor may be glanced at each second, for this share of one core.
+GLANCES = 3e-4
 #: CPU seconds that the thread may take at once.
 BURST = 10 * WHOLE
 #: Counters that are dear to read, and all of a process that only follows the poller, are read this often, for wraps;
@@ -79,6 +81,7 @@ class Meter:
         self._due: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         self._costs: dict[str, float] = {}  # CPU seconds of a look, a running mean
+        self._glances: dict[str, float] = {}  # when a sensor may be glanced at again
         self._guards: dict[str, float] = {}  # seconds between two readings of counters
         self._host: Host | None = None
         self._heard = 0.0
@@ -193,8 +196,11 @@ class Meter:
             looked = [sensor for sensor in self.sensors if now >= self._due.get(sensor.name, 0.0)]
             for sensor in looked:
                 self._look(sensor, now)
+            glanced = [sensor for sensor in self.sensors if sensor not in looked and self._may_glance(sensor, now)]
+            for sensor in glanced:
+                self._glance(sensor, now)
             self.looks += 1
-            if looked:
+            if looked or glanced:
                 for window in self.windows:
                     window.saw(now)
             if polls and self._host is not None and any(sensor.name not in self._own for sensor in looked):
@@ -202,7 +208,8 @@ class Meter:
 
     def _is_due(self, now: float) -> bool:
         """Whether there is something to look at; who follows another process listens to it each time."""
-        return not self._polls or any(now >= self._due.get(sensor.name, 0.0) for sensor in self.sensors)
+        due = any(now >= self._due.get(one.name, 0.0) or self._may_glance(one, now) for one in self.sensors)
+        return due or not self._polls
 
     def _look(self, sensor: Opened, now: float) -> None:
         name, follows, soon = sensor.name, self._follows(sensor, now), self._interval / 10
@@ -215,6 +222,15 @@ class Meter:
         before = self._costs.get(name, 0.0)
         self._costs[name] = before + (cost - before) / 8
         self._due[name] = now + (GUARD if follows else self._wait(sensor)) - soon
+
+    def _may_glance(self, sensor: Opened, now: float) -> bool:
+        return sensor.glances and self._polls and now >= self._glances.get(sensor.name, 0.0)
+
+    def _glance(self, sensor: Opened, now: float) -> None:
+        cost = time.thread_time()
+        self.board.take(now, sensor.glance())
+        cost = time.thread_time() - cost
+        self._glances[sensor.name] = now + max(0.9 * self._interval, cost / GLANCES)
 
     def _wait(self, sensor: Opened) -> float:
         """Seconds until it may be looked at again."""
@@ -247,6 +263,7 @@ class Meter:
             self._options = options
             self._open(options)
         self._due.clear()
+        self._glances.clear()
         if self._shared:
             self._host = self._host or Host(folder())
             self._host.try_hold()

@@ -22,8 +22,9 @@ class Sensor(Protocol):
 
     A class may also have `order` (an int, 0 unless told: of two that read the same, the lower speaks), `source` (how
     its numbers come, for the report; a model puts its numbers in), `ends()` (readings too dear for every second,
-    taken when a run begins and ends) and `look()` (what `read` reads but for counters that are dear to read and can
-    do without a look every second).
+    taken when a run begins and ends), `look()` (what `read` reads but for counters that are dear to read and can do
+    without a look every second) and `glance()` (what must be asked each second to be right, such as whether a GPU is
+    at work, where looks are dear).
     """
 
     name: str
@@ -110,6 +111,15 @@ class Opened:
     def look(self) -> list[Reading]:
         """What is worth a look every second."""
         return self._ask(getattr(self._sensor, "look", self._sensor.read)) if self._open else []
+
+    def glance(self) -> list[Reading]:
+        """What must be asked often to be right, where the sensor has something of that kind and it costs little."""
+        glance = getattr(self._sensor, "glance", None)
+        return self._ask(glance) if glance and self._open else []
+
+    @property
+    def glances(self) -> bool:
+        return hasattr(self._sensor, "glance")
 
     def ends(self) -> list[Reading]:
         """What is read only when a run begins and ends."""

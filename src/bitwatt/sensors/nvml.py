@@ -126,6 +126,16 @@ class Nvml:
         readings = [reading for gpu in counters for reading in self._levels(gpu, *self._watts(gpu), ends=False)]
         return readings + [reading for gpu in uncounted for reading in self._read(gpu, None, "", ends=False)]
 
+    def glance(self) -> list[Reading]:
+        """Whether GPUs are at work: the driver tells it of the last part of a second only, so that idle time is as
+        true as this is frequent."""
+        self._reconnect()
+        asked = [(gpu, *self._ask(gpu, "utilisation", partial(self._busy, gpu))) for gpu in self._gpus]
+        return [Reading(gpu.device.id, "utilisation", value) for gpu, value, _ in asked if value is not None]
+
+    def _busy(self, gpu: Gpu) -> float:
+        return float(self._module().nvmlDeviceGetUtilizationRates(gpu.handle).gpu) / 100
+
     def ends(self) -> list[Reading]:
         """Levels that are asked for slowly: of a short run they would be missed."""
         return [reading for gpu in self._gpus for reading in self._slow(gpu)]
@@ -179,9 +189,7 @@ class Nvml:
         slowly = self._clock.monotonic() >= gpu.slow_due
         if "power_w" not in gpu.unsupported:
             readings.append(Reading(id, "power_w", watts, note=power_note))
-        ask: dict[str, Callable[[], float]] = {
-            "utilisation": lambda: nvml.nvmlDeviceGetUtilizationRates(gpu.handle).gpu / 100
-        }
+        ask: dict[str, Callable[[], float]] = {"utilisation": partial(self._busy, gpu)}
         if ends or slowly:
             ask["memory_bytes"] = lambda: nvml.nvmlDeviceGetMemoryInfo(gpu.handle).used
         if slowly:
