@@ -19,7 +19,7 @@ setup: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon,remote,sql,charts,mlflow,wandb,tensorboard,otel,prometheus,cards,lightning,keras]'
+	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon,remote,sql,charts,dashboard,mlflow,wandb,tensorboard,otel,prometheus,cards,lightning,keras]'
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/torchvision torchvision==0.28.0
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/mlflow $(MLFLOW)
 	@command -v chromium >/dev/null || $(ASROOT) apt-get install -qq --yes chromium >/dev/null || echo "no chromium: tests in a browser are skipped"

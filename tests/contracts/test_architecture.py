@@ -33,7 +33,7 @@ ORDER = [
     {"estimation", "reports"},
     {"whatif", "sinks"},
     {"comparing"},
-    {"budgets"},
+    {"budgets", "dashboard"},
     {"notebook", "pytest_plugin", "callbacks"},
     {"cli"},
     {"__main__", "__init__"},

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
 from bitwatt import store
 from bitwatt.dashboard import application
+from bitwatt.dashboard.serving import server_of
 from bitwatt.fingerprint import summary
 from bitwatt.records import Run
 from showcase import HOSTILE, hostile_run, job_runs, training_run
@@ -57,7 +56,7 @@ def fill_badly(folder: Path) -> None:
 @dataclass(frozen=True)
 class Served:
     port: int
-    folder: Path
+    folder: Any
 
     @property
     def url(self) -> str:
@@ -90,10 +89,9 @@ class Answer:
 
 
 @contextmanager
-def serving(folder: Path, **options: Any) -> Iterator[Served]:
+def serving(folder: Any, **options: Any) -> Iterator[Served]:
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(application(folder, **options), log_level="error", timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
+    server = server_of(application(folder, **options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

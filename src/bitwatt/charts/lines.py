@@ -21,8 +21,9 @@ class Series:
 
 
 def lines(title: str, series: Sequence[Series], x: str, y: str, *, unit: str = "", log: bool = False,
-          width: int = WIDE) -> Chart:  # fmt: skip
-    """`x` and `y` are the titles of the axes; `unit` stands behind a value that is told."""
+          order: Sequence[str] = (), width: int = WIDE) -> Chart:  # fmt: skip
+    """`x` and `y` are the titles of the axes; `unit` stands behind a value that is told; `order` is that of names
+    along x, which is else the one in which they come."""
     drawn = [one for one in series if one.points]
     colors = {one.name: color(i) for i, one in enumerate(drawn)}
     numbers = all(isinstance(at, int | float) for one in drawn for at, _ in one.points)
@@ -37,7 +38,7 @@ def lines(title: str, series: Sequence[Series], x: str, y: str, *, unit: str = "
                            "told": i % every == 0 or i == len(points) - 1})  # fmt: skip
     along = axis("x", x, zero=False, nice=False)
     if not numbers:
-        along = {"field": "x", "type": "ordinal", "sort": None, "title": x,
+        along = {"field": "x", "type": "ordinal", "sort": list(order) or None, "title": x,
                  "axis": {"labelAngle": -30, "labelLimit": 110, "labelOverlap": True}}  # fmt: skip
     both: Spec = {"x": along, "y": axis("y", y, **({"type": "log"} if log else {"zero": False}))}
     stroke: Spec = {"field": "color", "type": "nominal", "scale": None}

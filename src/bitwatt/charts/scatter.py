@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -55,14 +56,23 @@ def scatter(title: str, dots: Sequence[Dot], x: tuple[str, str], y: tuple[str, s
         {"data": given("dots", values(dots, False)), "mark": {"type": "point", "filled": True, "size": 64,
                                                               "opacity": 0.85}, "encoding": {**both, "fill": fill,
                                                                                              **SAID}},
-        {"data": given("names", values(edge[:_NAMED], True)),
-         "mark": {"type": "text", "aria": False, "align": "left", "dx": 7, "dy": -7, "limit": 140},
-         "encoding": {**both, "text": {"field": "name"}}},
+        *({"data": given(f"names-{align}", values(named, True)),
+           "mark": {"type": "text", "aria": False, "align": align, "dx": dx, "dy": -7, "limit": 140},
+           "encoding": {**both, "text": {"field": "name"}}}
+          for align, dx, named in _beside(edge[:_NAMED], dots, "type" in scale) if named),
     ]  # fmt: skip
     told = ", ".join(dot.name for dot in edge[:_NAMED])
     about = f"{len(dots):,} runs" + (f"; none is better in both than {told}" if told else "")
     legend = tuple(colors.items()) if len(groups) > 1 else ()
     return Chart(title, about, lite(title, about, width, 380 if width >= WIDE else 300, layer=layers), legend)
+
+
+def _beside(edge: Sequence[Dot], dots: Sequence[Dot], log: bool) -> list[tuple[str, int, list[Dot]]]:
+    """On which side of its dot a name stands, and how far: towards the middle, so that none runs out of the chart."""
+    ends = [choose(dot.x for dot in (*dots, *edge)) for choose in (min, max)] if edge else [0.0, 0.0]
+    middle = math.sqrt(ends[0] * ends[1]) if log else sum(ends) / 2
+    left = [dot for dot in edge if dot.x <= middle]
+    return [("left", 7, left), ("right", -7, [dot for dot in edge if dot.x > middle])]
 
 
 def _titled(what: tuple[str, str]) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
@@ -42,16 +43,25 @@ def made(catalog: Catalog, *, token: str | None) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        first = asyncio.create_task(asyncio.to_thread(_first_look, catalog))
         yield
+        first.cancel()
         await stream.close()
         catalog.close()
 
     app = FastAPI(title="bitwatt", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     app.add_middleware(GZipMiddleware, minimum_size=1_000, compresslevel=4)
+    app.state.stream = stream
     _pages(app, catalog, live)
     _programs(app, catalog, stream)
     _around(app, token)
     return app
+
+
+def _first_look(catalog: Catalog) -> None:
+    """Of a large store the index takes seconds to make; who comes meanwhile waits for it, and is told what is wrong."""
+    with suppress(BitwattError, OSError):
+        catalog.look()
 
 
 def _pages(app: FastAPI, catalog: Catalog, live: Live) -> None:
@@ -67,8 +77,8 @@ def _pages(app: FastAPI, catalog: Catalog, live: Live) -> None:
         return run_page(catalog, id)
 
     @app.get("/compare", **page)
-    def compare(run: Many = (), repeat: str = "", metric: str = "") -> HTMLResponse:
-        status, html = compare_page(catalog, run, repeat=bool(repeat), metric=metric)
+    def compare(run: Many = (), repeat: str = "", metric: str = "", order: str = "") -> HTMLResponse:
+        status, html = compare_page(catalog, run, repeat=bool(repeat), metric=metric, oldest_first=bool(order))
         return HTMLResponse(html, status)
 
     @app.get("/trends", **page)
@@ -106,7 +116,7 @@ def _programs(app: FastAPI, catalog: Catalog, stream: Stream) -> None:
     @app.get("/api/runs/{id:path}")
     def one(id: str) -> Response:
         """The report of one run, as `bitwatt report --format json` writes it."""
-        return _json(report(catalog.known(id).run, format="json", settings=catalog.settings))
+        return _json(report(catalog.run(id), format="json", settings=catalog.settings))
 
     @app.get("/api/compare")
     def compare(run: Many = (), repeat: str = "", metric: str = "") -> Response:

@@ -7,25 +7,20 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import NamedTuple
+from dataclasses import replace
 
 from bitwatt.config import Settings, settings_here
 from bitwatt.errors import UnknownNameError
 from bitwatt.records import Run
 from bitwatt.store import Header, Store, absolute, load
-from bitwatt.store.index import Index, Progress
+from bitwatt.store.index import Index
 
 #: A look at the store is at least so many seconds after the one before, and takes at most this share of the time.
 LEAST_S, SHARE = 1.0, 1 / 20
 #: Letters of pages that are kept.
 _KEPT = 30_000_000
-
-
-class Known(NamedTuple):
-    """Header and run are of one moment: a run that is under way is written again and again."""
-
-    header: Header
-    run: Run
+#: Letters of a text on a page, and notes.
+TEXT, _NOTES = 2_000, 100
 
 
 class Catalog:
@@ -44,12 +39,12 @@ class Catalog:
         """Seconds until the next look is due."""
         return max(self._next - time.monotonic(), 0.05)
 
-    def look(self, progress: Progress | None = None) -> Index:
+    def look(self) -> Index:
         """The index, as of a moment ago. Whoever comes while somebody looks waits for that look."""
         with self._lock:
             if time.monotonic() >= self._next:
                 began = time.monotonic()
-                self.index.refresh(progress)
+                self.index.refresh()
                 spent = time.monotonic() - began
                 least = max(LEAST_S, self.index.place.interval / 3)  # object storage bills every listing
                 self._next = time.monotonic() + max(least, spent / SHARE)
@@ -62,12 +57,21 @@ class Catalog:
                 return found
         raise UnknownNameError(f"no run here has the id {id!r}; it may have been removed")
 
-    def known(self, id: str) -> Known:
-        header = self.header(id)
-        return Known(header, load(header.path))
+    def run(self, id: str) -> Run:
+        return load(self.header(id).path)
 
     def close(self) -> None:
         self.index.close()
+
+
+def legible(run: Run) -> Run:
+    """Of texts, as much as a page has room for: a name may be a megabyte long."""
+    notes = tuple(map(_cut, run.notes[:_NOTES]))
+    return replace(run, name=_cut(run.name), command=_cut(run.command), status=_cut(run.status), notes=notes)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[: TEXT - 1]}…"
 
 
 class Shelf:

@@ -9,11 +9,10 @@ from bitwatt.comparing import Comparison
 from bitwatt.comparing.choosing import repeating
 from bitwatt.comparing.page import parts_of
 from bitwatt.comparing.sides import sides
-from bitwatt.dashboard.catalog import Catalog
+from bitwatt.dashboard.catalog import Catalog, legible
 from bitwatt.dashboard.frame import alert, framed, link, url, url_of_run
 from bitwatt.errors import BitwattError
 from bitwatt.reports.html.layout import Parts
-from bitwatt.store import load
 
 #: Runs that are compared at once.
 MOST = 12
@@ -26,13 +25,19 @@ def compared(catalog: Catalog, ids: Sequence[str], *, repeat: bool = False, metr
         raise BitwattError("mark two runs or more to compare them")
     if len(chosen) > MOST:
         raise BitwattError(f"{len(chosen)} runs do not fit side by side: {MOST} at most")
-    found = [load(catalog.header(id).path) for id in chosen]
+    found = [catalog.run(id) for id in chosen]
     groups = [[run, *(repeating(run, catalog.index.place.root) if repeat else ())] for run in found]
-    return Comparison(sides(groups), metric=metric or None, settings=catalog.settings)
+    shown = [[legible(run) for run in group] for group in groups]
+    return Comparison(sides(shown), metric=metric or None, settings=catalog.settings)
 
 
-def compare_page(catalog: Catalog, ids: Sequence[str], *, repeat: bool = False, metric: str = "") -> tuple[int, str]:
+def compare_page(
+    catalog: Catalog, ids: Sequence[str], *, repeat: bool = False, metric: str = "", oldest_first: bool = False
+) -> tuple[int, str]:
+    """`oldest_first` is for runs that were marked in a list, in whatever order that was."""
     try:
+        if oldest_first and len(ids) <= MOST:
+            ids = [one.id for one in sorted(map(catalog.header, ids), key=lambda one: one.started)]
         comparison = compared(catalog, ids, repeat=repeat, metric=metric)
         parts = parts_of(comparison)
     except BitwattError as error:

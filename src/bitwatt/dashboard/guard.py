@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import ipaddress
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
 
 COOKIE = "bitwatt"
 LOGIN = "/login"
-#: Names under which this machine knows itself.
-_HERE = frozenset(["localhost", "127.0.0.1", "::1"])
 #: Only our own files are loaded, nothing inline runs, and nobody may frame a page.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
@@ -45,7 +44,7 @@ class Guard:
         answer = _Answer(send)
         path, is_login = scope["path"], scope["path"] == LOGIN and self.token is not None
         # A name of another host that leads here is how a web page would reach a server that trusts its machine.
-        if self.loopback and host_of(headers.get(b"host", "")) not in _HERE:
+        if self.loopback and not is_loopback(host_of(headers.get(b"host", ""))):
             return await answer.refuse(421, "this server answers to localhost only")
         if scope["method"] != "GET" and not (is_login and scope["method"] == "POST"):
             return await answer.refuse(405, "this server only tells: GET", [(b"allow", b"GET")])
@@ -89,6 +88,16 @@ def host_of(header: str) -> str:
         return (urlsplit(f"//{header}").hostname or "").rstrip(".")
     except ValueError:
         return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address is this machine's own, that nobody else can reach."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def equal(given: str, expected: str) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 #: Bytes of a form that are read, and seconds that a wrong token takes.
 _LONGEST, _PENALTY = 4096, 0.5
+_KEPT_S = 30 * 86_400
 
 
 def login_page(wrong: bool = False) -> str:
@@ -43,6 +44,6 @@ async def logged_in(request: Request, token: str) -> Response:
         await asyncio.sleep(_PENALTY)
         return HTMLResponse(login_page(wrong=True), status_code=401)
     answer = RedirectResponse("/", status_code=303)
-    kept = {"httponly": True, "secure": request.url.scheme == "https", "max_age": 30 * 86_400}
-    answer.set_cookie(COOKIE, pass_of(token), samesite="strict", **kept)
+    encrypted = request.url.scheme == "https"
+    answer.set_cookie(COOKIE, pass_of(token), _KEPT_S, httponly=True, samesite="strict", secure=encrypted)
     return answer

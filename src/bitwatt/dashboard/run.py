@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bitwatt.dashboard.asking import quoted
-from bitwatt.dashboard.catalog import Catalog
+from bitwatt.dashboard.catalog import TEXT, Catalog, legible
 from bitwatt.dashboard.frame import framed, link, url, url_of_job, url_of_run
 from bitwatt.errors import BitwattError
+from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.reports.html.run import parts_of
 from bitwatt.reports.model import View
 from bitwatt.store import Header, load
@@ -20,16 +21,16 @@ def run_page(catalog: Catalog, id: str) -> str:
 
 
 def _drawn(catalog: Catalog, header: Header, before: Header | None) -> str:
-    parts = parts_of(View(load(header.path), settings=catalog.settings))
+    parts = parts_of(View(legible(load(header.path)), settings=catalog.settings))
     return framed(parts._replace(head=parts.head + _tools(header, before)), at="")
 
 
 def _tools(header: Header, before: Header | None) -> str:
-    found = []
+    found = [link("/live", "Watch it", "button")] if header.status == UNDER_WAY else []
     if before is not None:
         to = url("/compare", [("run", before.id), ("run", header.id)])
         found.append(link(to, "Compare with the one before", "button"))
-    if header.name:
+    if 0 < len(header.name) <= TEXT:
         found.append(link(url("/", [("q", quoted(f"name={header.name}"))]), "All of this name", "button"))
     if header.rank is not None:
         found.append(link(url_of_job(header.rank.job, header.name), "All ranks", "button"))

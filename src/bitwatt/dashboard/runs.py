@@ -20,6 +20,7 @@ from bitwatt.store.index import Index
 
 #: Letters of a cell, and from which it is wide; files that are named.
 _CELL, _WORDY, _NAMED = 120, 30, 20
+_SUMS = ("flops", "bops", "macs", "bytes")
 #: Runs that are looked through to fill a page whose jobs have many ranks.
 _MOST = 5_000
 
@@ -35,17 +36,12 @@ def runs_page(catalog: Catalog, asked: Asked) -> tuple[int, str]:
         columns, trouble = _columns(asked, lines), ""
     except BitwattError as error:
         total, lines, end, columns, trouble = 0, [], 0, ["name"], str(error)
-    parts = [alert(trouble) if trouble else ""]
-    if not trouble and not lines:
-        parts.append(_none(catalog, index, asked))
-    if lines:
-        parts.append(_form(asked, columns, lines))
-        parts.append(_pager(asked, total, end))
-    parts.append(_damaged(index))
-    head = f'<h1>Runs</h1><p class="meta"><span>{escape(catalog.where)}</span></p>'
-    form = search(index, asked, columns)
-    title_of = "Kept runs" if not asked.text else "Runs that fulfil it"
-    sections = [("search", "Find", form), ("runs", title_of, "".join(parts))]
+    short = "/".join(catalog.where.split("/")[-2:])
+    head = f'<h1>Runs</h1><p class="meta"><span title="{escape(catalog.where)}">{escape(short)}</span></p>'
+    sections = [("search", "Find", search(index, asked, columns) + (alert(trouble) if trouble else ""))]
+    if not trouble:
+        found = _form(asked, columns, lines) + _pager(asked, total, end) if lines else _none(catalog, index, asked)
+        sections.append(("runs", "Runs that fulfil it" if asked.text else "Kept runs", found + _damaged(index)))
     return 400 if trouble else 200, framed(Parts("Runs", head, sections), at="Runs", broad=True)
 
 
@@ -81,7 +77,7 @@ def _form(asked: Asked, columns: Sequence[str], lines: list[Line]) -> str:
     body = "".join(_row(line, columns) for line in lines)
     table = lines_of("Runs", f'<td class="mark"></td>{heads}', body)
     bar = '<div class="bar-of-marks"><button type="submit" data-count="Compare">Compare the marked</button></div>'
-    return f'<form method="get" action="/compare">{bar}{table}</form>'
+    return f'<form method="get" action="/compare"><input type="hidden" name="order" value="time">{bar}{table}</form>'
 
 
 def _head(asked: Asked, name: str) -> str:
@@ -98,18 +94,32 @@ def _head(asked: Asked, name: str) -> str:
 
 
 def _row(line: Line, columns: Sequence[str]) -> str:
-    header = line[0]
-    name = on_terminal(header.name or header.id)[:_CELL]
-    job, told = "", on_terminal(header.id)[:_CELL]
-    if header.rank is not None:  # its numbers are those of one of them
-        told += f" · rank {header.rank.rank}"
-        to = url_of_job(header.rank.job, header.name)
-        job = f" {link(to, f'{header.rank.world} ranks', 'ranks')}"
+    header, job = _together(line), ""
+    name, told = on_terminal(header.name or header.id)[:_CELL], on_terminal(header.id)[:_CELL]
+    if header.rank is not None:
+        whole = len(line) == header.rank.world
+        told += f" · {'sums of all ranks' if whole else f'rank {header.rank.rank}'}"
+        job = f" {link(url_of_job(header.rank.job, header.name), f'{header.rank.world} ranks', 'ranks')}"
     box = f'<input type="checkbox" name="run" value="{escape(header.id)}" aria-label="Mark {escape(name)} to compare">'
     cells = "".join(_cell(header, column) for column in columns)
     first = f"{link(url_of_run(header.id), name)}{job}<small>{escape(told)}</small>"
     row = f'<td role="cell" class="mark">{box}</td><th scope="row" role="rowheader">{first}</th>{cells}'
     return f'<tr role="row">{row}</tr>'
+
+
+def _together(line: Line) -> Header:
+    """A job whose ranks are all there as one: work is added up, and of energy nothing is said, since ranks of one
+    machine read the same meter. Of a job that is not all there, one of them."""
+    first = min(line, key=lambda one: one.rank.rank if one.rank is not None else 0)
+    if first.rank is None or len(line) < first.rank.world or len(line) == 1:
+        return line[0]
+    known = [one.summary.get("totals", {}) for one in line]
+    sums = {
+        name: sum(one[name] for one in known) for name in _SUMS if all(isinstance(one.get(name), int) for one in known)
+    }
+    kept = {name: value for name, value in first.summary.items() if name not in ("energy_j", "grams", "cost", "totals")}
+    status = next((one.status for one in line if one.status != "ok"), "ok")
+    return replace(first, seconds=max(one.seconds for one in line), status=status, summary={**kept, "totals": sums})
 
 
 def _cell(header: Header, name: str) -> str:

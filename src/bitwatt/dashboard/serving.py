@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import secrets
 import socket
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from bitwatt.dashboard import application, need
+from bitwatt.dashboard.guard import is_loopback
 from bitwatt.errors import BitwattError
 
 if TYPE_CHECKING:
+    import uvicorn
+    from fastapi import FastAPI
+
     from bitwatt.store import Store
 
 #: Where a token may be said without standing in the list of processes.
@@ -28,8 +32,6 @@ def serve(
 ) -> None:  # fmt: skip
     """On another host than this machine's own a token is needed; without one, one is made and told."""
     need()
-    import uvicorn
-
     out = out or sys.stderr
     here = is_loopback(host)
     given = token if token is not None else os.environ.get(VARIABLE) or None
@@ -48,20 +50,23 @@ def serve(
     out.flush()
     if browse:
         threading.Timer(0.5, webbrowser.open, [address]).start()
+    with listener, suppress(KeyboardInterrupt):  # which uvicorn raises again when it has closed
+        server_of(app).run(sockets=[listener])
+
+
+def server_of(app: FastAPI) -> uvicorn.Server:
+    """Streams end when it is to end, which it would wait for otherwise."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            await app.state.stream.close()
+            await super().shutdown(sockets)
+
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=1
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3
     )
-    with listener:
-        uvicorn.Server(config).run(sockets=[listener])
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return Server(config)
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -17,7 +17,7 @@ class Stream:
 
     def __init__(self, look: Callable[[], str], pause: Callable[[], float]) -> None:
         self._look, self._pause = look, pause
-        self._listeners: set[asyncio.Queue[str]] = set()
+        self._listeners: set[asyncio.Queue[str | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._last = ""
 
@@ -26,7 +26,7 @@ class Stream:
         return len(self._listeners) >= MOST
 
     async def events(self) -> AsyncIterator[str]:
-        queue: asyncio.Queue[str] = asyncio.Queue(1)
+        queue: asyncio.Queue[str | None] = asyncio.Queue(1)
         self._listeners.add(queue)
         try:
             if self._task is None or self._task.done():
@@ -36,9 +36,13 @@ class Stream:
             yield "retry: 2000\n\n"
             while True:
                 try:
-                    yield f"data: {await asyncio.wait_for(queue.get(), KEEP_S)}\n\n"
+                    text = await asyncio.wait_for(queue.get(), KEEP_S)
                 except TimeoutError:
                     yield ": nothing new\n\n"
+                    continue
+                if text is None:
+                    return
+                yield f"data: {text}\n\n"
         finally:
             self._listeners.discard(queue)
 
@@ -49,13 +53,18 @@ class Stream:
                 text = await asyncio.to_thread(self._look)
                 if text != self._last:
                     self._last = text
-                    for queue in self._listeners:
-                        if queue.full():  # a slow listener gets the newest
-                            queue.get_nowait()
-                        queue.put_nowait(text)
+                    self._tell(text)
             await asyncio.sleep(self._pause())
 
+    def _tell(self, text: str | None) -> None:
+        for queue in self._listeners:
+            if queue.full():  # a slow listener gets the newest
+                queue.get_nowait()
+            queue.put_nowait(text)
+
     async def close(self) -> None:
+        """Let go of all who listen."""
+        self._tell(None)
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

@@ -50,7 +50,7 @@ body.dashboard > header { margin-bottom: 1.2rem; }
 .bitwatt .runs tbody th { min-width: 12rem; max-width: 24rem; }
 .bitwatt .runs tbody th small { display: block; color: var(--soft); font-weight: 400; font-size: .78rem;
   font-family: ui-monospace, "SF Mono", Menlo, Consolas, monospace; overflow-wrap: anywhere; }
-.bitwatt .runs tbody tr:hover { background: var(--track); }
+.bitwatt .runs tbody tr:hover, .bitwatt .runs tr:has(input:checked) { background: var(--track); }
 .bitwatt .runs td.long { max-width: 22rem; min-width: 5.5rem; }
 .bitwatt .runs td.number + td.long, .bitwatt .runs th.number + th:not(.number) { padding-left: 1rem; }
 .bitwatt .runs td.wordy { min-width: 12rem; }

@@ -156,7 +156,7 @@ def _along(asked: Drawn, found: list[Version]) -> str:
     for title, unit, amount in amounts:
         series = [Series(name, _points(chosen, name, along, amount)) for name in often]
         if any(len(one.points) > 1 for one in series):
-            choices.append((title, figure(_lines(title, unit, series))))
+            choices.append((title, figure(_lines(title, unit, series, along))))
     return switch("along-what", "What is drawn", choices) if any(html for _, html in choices) else ""
 
 
@@ -171,9 +171,10 @@ def _points(
     return tuple((version, known[version]) for version in along if version in known)
 
 
-def _lines(title: str, unit: str, series: Sequence[Series]) -> Callable[[int], Chart]:
+def _lines(title: str, unit: str, series: Sequence[Series], along: Sequence[str]) -> Callable[[int], Chart]:
     axis = f"{title} ({unit})" if unit else title
-    return lambda width: charts.lines(f"{title} by version", series, "version", axis, unit=unit, width=width)
+    name = f"{title} by version"
+    return lambda width: charts.lines(name, series, "version", axis, unit=unit, order=along, width=width)
 
 
 def _table(asked: Drawn, found: Sequence[Version], fronts: dict[str, set[str]]) -> str:
