@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import bitwatt
 
@@ -586,3 +586,233 @@ def two_models_and_their_backwards_in_either_order() -> None:
         if not i % 5:
             one(x).sum().backward()
         optimizer.step()
+
+
+@program
+def a_hook_that_is_taken_off() -> None:
+    model, seen = mlp().eval(), list[Tensor]()
+    with torch.no_grad():
+        for i in range(120):
+            if i == 40:
+                handle = model[0].register_forward_hook(lambda _, __, out: seen.append(out.norm()))
+            if i == 80:
+                handle.remove()
+            model(torch.randn(8, 12))
+
+
+@program
+def options_that_turn() -> None:
+    model = mlp()
+    optimizer = torch.optim.Adam(model.parameters())
+    for i in range(120):
+        if i == 60:
+            optimizer.param_groups[0]["maximize"] = True
+        if i == 90:
+            optimizer.param_groups[0]["foreach"] = True
+        train(model, optimizer)
+
+
+@program
+def a_hook_on_steps() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def works(*_: object) -> None:
+        torch.ones(9, 9) @ torch.ones(9, 9)
+
+    for i in range(100):
+        if i == 60:
+            optimizer.register_step_pre_hook(works)
+        train(model, optimizer)
+
+
+@program
+def an_optimizer_that_warms_up() -> None:
+    model = mlp()
+    optimizer = torch.optim.RAdam(model.parameters())
+    for _ in range(60):
+        train(model, optimizer)
+
+
+class Clamped(torch.optim.SGD):
+    """Its parent's step is one that torch tells of, too."""
+
+    def step(self, closure: object = None) -> None:
+        super().step()
+        with torch.no_grad():
+            for p in self.param_groups[0]["params"]:
+                p.clamp_(-1, 1)
+
+
+@program
+def a_step_inside_a_step() -> None:
+    torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1)
+    model = mlp()
+    optimizer = Clamped(model.parameters(), lr=0.1)
+    for _ in range(200):
+        train(model, optimizer)
+
+
+@program
+def two_and_three_backwards() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(100):
+        optimizer.zero_grad()
+        out = model(torch.randn(8, 12))
+        out.mean().backward(retain_graph=True)
+        if i % 7 == 6:
+            out.square().mean().backward(retain_graph=True)
+        out.abs().mean().backward()
+        optimizer.step()
+
+
+@unforeseen
+def a_loss_of_less() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(200):
+        optimizer.zero_grad()
+        model(torch.randn(8, 12))[: 6 if i < 110 else 4].square().mean().backward()
+        optimizer.step()
+
+
+@program
+def sequences_of_other_lengths() -> None:
+    model = nn.LSTM(4, 6)
+    with torch.no_grad():
+        for i in range(100):
+            lengths = torch.tensor([5, 3, 2] if i < 60 else [5, 5, 5])
+            model(nn.utils.rnn.pack_padded_sequence(torch.ones(5, 3, 4), lengths))
+
+
+@program
+def turned_round() -> None:
+    model = nn.Linear(12, 4)
+    with torch.no_grad():
+        for i in range(100):
+            model(torch.ones(3, 8, 12) if i < 60 else torch.ones(8, 3, 12).transpose(0, 1))
+
+
+class Flipped(Dataset[tuple[Tensor, int]]):
+    """Does more with some samples than with others."""
+
+    def __len__(self) -> int:
+        return 400
+
+    def __getitem__(self, i: int) -> tuple[Tensor, int]:
+        x = torch.ones(12)
+        return (x.flip(0) if i % 37 == 0 else x), i % 4
+
+
+@unforeseen
+def samples_that_are_changed_now_and_then() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(Flipped(), batch_size=4):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+@unforeseen
+def closures_now_and_then() -> None:
+    model, x = nn.Linear(12, 4), torch.randn(8, 12)
+    plain, slow = torch.optim.SGD(model.parameters(), lr=0.1), torch.optim.LBFGS(model.parameters(), max_iter=2)
+
+    def loss() -> Tensor:
+        slow.zero_grad()
+        value = model(x).square().mean()
+        value.backward()
+        return value
+
+    for i in range(100):
+        plain.zero_grad()
+        model(x).square().mean().backward()
+        plain.step()
+        if i % 25 == 24:
+            slow.step(loss)
+
+
+@program
+def a_session_inside() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(60):
+        train(model, optimizer)
+    with bitwatt.measure(keep=False):
+        for _ in range(60):
+            train(model, optimizer)
+    torch.ones(9, 9) @ torch.ones(9, 9)
+    for _ in range(60):
+        train(model, optimizer)
+
+
+@unforeseen
+def work_after_each_epoch() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    data = TensorDataset(torch.randn(160, 12), torch.randint(0, 4, (160,)))
+    for _ in range(4):
+        total = 0.0
+        for x, y in DataLoader(data, batch_size=4):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            total += loss.item()
+        torch.ones(9, 9) @ torch.ones(9, 9)
+
+
+@unforeseen
+def layers_changed_without_a_word() -> None:
+    model = nn.Sequential(nn.Linear(12, 16), nn.BatchNorm1d(16), nn.Linear(16, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(200):
+        if i == 110:
+            model[1].training = False
+        train(model, optimizer)
+
+
+@unforeseen
+def a_forward_in_the_place_of_another() -> None:
+    model = mlp().eval()
+    with torch.no_grad():
+        for i in range(200):
+            if i == 110:
+                model[0].forward = lambda x: x @ torch.ones(12, 16)  # type: ignore[method-assign]
+            model(torch.ones(8, 12))
+
+
+@unforeseen
+def a_step_that_raises() -> None:
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def fails(*_: object) -> None:
+        raise ArithmeticError
+
+    for i in range(200):
+        handle = optimizer.register_step_pre_hook(fails) if i == 120 else None
+        try:
+            train(model, optimizer)
+        except ArithmeticError:
+            if handle is not None:
+                handle.remove()
+
+
+@unforeseen
+def a_critic_that_steps_more_often() -> None:
+    """The same call follows a step of the critic with other code before it: new data, or none."""
+    make, judge = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Linear(16, 12)), mlp()
+    of_make, of_judge = torch.optim.Adam(make.parameters()), torch.optim.Adam(judge.parameters())
+    for i in range(250):
+        real, noise = torch.randn(8, 12), torch.randn(8, 6)
+        fake = make(noise).detach()
+        of_judge.zero_grad()
+        (judge(fake).mean() - judge(real).mean()).backward()
+        of_judge.step()
+        if i % 5 == 0:
+            of_make.zero_grad()
+            (-judge(make(noise)).mean()).backward()
+            of_make.step()

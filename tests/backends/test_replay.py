@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import time
 import weakref
 from pathlib import Path
 
 import pytest
 import torch
 from replay_programs import PROGRAMS, UNFORESEEN, Experts, Program, mlp, train
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils.data import DataLoader, TensorDataset
 
 import bitwatt
+from bitwatt.backends.torch import mode, watch
 from bitwatt.backends.torch.replay import learner, lessons, rows
 from bitwatt.records import Run
 from bitwatt.reports.replay import verdict
@@ -277,3 +280,143 @@ def test_most_laps_are_taken_the_swiftest_way(program: Program, monkeypatch: pyt
     assert replayed.replay is not None
     assert sum(laps) > replayed.replay.replayed / 2
     assert calls(counted, *EVENTS) == calls(replayed, *EVENTS)
+
+
+def test_work_after_a_loader_has_come_to_its_end_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    counted, replayed = measured("work_after_each_epoch", "always"), measured("work_after_each_epoch", "auto")
+    assert replayed.replay is not None
+    assert replayed.replay.replayed > 100
+    assert calls(counted) == calls(replayed)
+
+
+@pytest.mark.parametrize(
+    ("program", "check"),
+    [
+        ("layers_changed_without_a_word", "marks of models"),
+        ("a_forward_in_the_place_of_another", "marks of models"),
+        ("a_loss_of_less", "marks of losses"),
+    ],
+)
+def test_what_changes_without_a_word_is_found_soon_and_told(
+    program: str, check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    counted, replayed = calls(measured(program, "always"), *EVENTS), measured(program, "auto")
+    found = calls(replayed, *EVENTS)
+    assert all(abs(counted.get(key, 0) - found.get(key, 0)) <= 16 for key in {*counted, *found})
+    assert replayed.replay is not None
+    assert replayed.replay.disagreed == {check: 1}
+    assert verdict(replayed).startswith("replayed, verified ")
+
+
+def test_a_step_that_raises_is_not_credited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    counted, replayed = measured("a_step_that_raises", "always"), measured("a_step_that_raises", "auto")
+    assert calls(counted, *EVENTS) == calls(replayed, *EVENTS)
+    assert replayed.replay is not None
+    assert replayed.replay.assumed
+    assert replayed.replay.replayed > 150
+
+
+def test_a_session_that_counts_all_inside_one_that_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with bitwatt.measure(keep=False):
+        for _ in range(60):
+            train(model, optimizer)
+        with bitwatt.measure(keep=False, exactness="always") as inner:
+            torch.ones(9, 9) @ torch.ones(9, 9)
+            for _ in range(20):
+                train(model, optimizer)
+    macs = bitwatt.totals(inner.run, "macs").by("phase")
+    assert macs["forward"] == 20 * 8 * (12 * 16 + 16 * 4)
+    assert macs["other"] == 9**3
+
+
+def test_a_long_stretch_is_counted_and_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mode, "LOG", 30)
+    kept = []
+    with bitwatt.measure(keep=False) as session, torch.no_grad():
+        model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(20)])
+        for _ in range(20):
+            model(torch.ones(2, 4))
+            for _ in range(40):
+                torch.ones(3) + 1
+            active = watch.active.states.here.mode if watch.active is not None else None
+            kept.append(len(active.log or ()) if active is not None else -1)
+    assert session.run is not None
+    assert session.run.replay is not None
+    assert not session.run.replay.replayed
+    assert 0 <= max(kept) <= 30
+    assert bitwatt.totals(session.run, "macs").total == 20 * 20 * 2 * 16
+
+
+def test_what_ran_unseen_after_the_last_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    monkeypatch.setattr(learner, "_TAIL", 0.0)
+    with bitwatt.measure(keep=False) as session:
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(60):
+            train(model, optimizer)
+        time.sleep(0.3)
+    assert session.run is not None
+    assert session.run.replay is not None
+    assert not session.run.replay.exact
+    assert any("after the last step or call, was not watched" in note for note in session.run.notes)
+
+
+def test_steps_with_a_closure_between_known_ones_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    counted, replayed = measured("closures_now_and_then", "always"), measured("closures_now_and_then", "auto")
+    assert replayed.replay is not None
+    assert replayed.replay.replayed > 60
+    assert bitwatt.totals(replayed).by("phase") == bitwatt.totals(counted).by("phase")
+
+
+def test_samples_that_the_programs_own_code_reads_are_not_called_exact() -> None:
+    run = measured("samples_that_are_changed_now_and_then", "auto")
+    assert run.replay is not None
+    assert run.replay.unchecked
+    assert not verdict(run).startswith(("exact", "calls and steps exact"))
+
+
+def test_an_interrupt_while_the_mode_is_entered_does_not_enter_it_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    monkeypatch.setattr(lessons, "GAPS", 2)
+    enter, interrupts, most = watch._enter, [1], 0
+
+    def interrupted(one: mode.CountingMode) -> None:
+        enter(one)
+        if interrupts:
+            interrupts.pop()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(watch, "_enter", interrupted)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with bitwatt.measure(keep=False):
+        for _ in range(60):
+            with contextlib.suppress(KeyboardInterrupt):
+                train(model, optimizer)
+            most = max(most, len(_get_current_dispatch_mode_stack()))
+    assert not interrupts
+    assert most == 1
+    assert not _get_current_dispatch_mode_stack()
+
+
+def test_code_that_differs_before_the_same_call_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    program = "a_critic_that_steps_more_often"
+    counted, replayed = measured(program, "always"), measured(program, "auto")
+    assert replayed.replay is not None
+    assert replayed.replay.replayed > 200
+    assert calls(counted) == calls(replayed)

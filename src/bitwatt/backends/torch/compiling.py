@@ -21,7 +21,7 @@ from bitwatt.backends.torch.mode import mode_here
 from bitwatt.backends.torch.replay.checks import compiled_frames
 from bitwatt.backends.torch.replay.functions import FUNCTION, Functions
 from bitwatt.backends.torch.replay.marks import arguments
-from bitwatt.backends.torch.replay.pace import ADDED
+from bitwatt.backends.torch.replay.pace import ADDED, stepping
 from bitwatt.backends.torch.state import AFTER, BEFORE_GRAPH, FORWARD, LOSS, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import nodes_behind
 from bitwatt.context import current
@@ -219,6 +219,8 @@ class Regions:
         if inside["self"].export or torch.compiler.is_compiling():
             return
         if learner.swift is not None:
+            if state.pace.next is stepping and stepping(FUNCTION):
+                return
             if self._is_expected(state, learner, frame, inside):
                 return
             learner.surprised()

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch.utils.data import _utils, dataloader
+from torch.utils.data import TensorDataset, _utils, dataloader
 
 from bitwatt.backends.torch import compact
 from bitwatt.backends.torch.replay.events import marks_of_fetch
+from bitwatt.backends.torch.replay.lessons import READS
 from bitwatt.backends.torch.replay.memory import FETCH
 from bitwatt.backends.torch.replay.pace import ADDED
 from bitwatt.backends.torch.state import Frame, ThreadState, graph_task
@@ -75,13 +76,19 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         if getattr(self, "_workers", None) and context is not None and _started_in(self) is not context.token:
             watch.notes[_UNSEEN] = None
         state = watch.states.here
-        if state.pace.next is not None:  # pushed where something else comes
-            return original_next(self)
-        frame = state.push("preprocess", "DataLoader")
+        learner = state.learner
+        frame = None
+        if learner is None or learner.lane is None:  # else time is booked there
+            frame = state.push("preprocess", "DataLoader")
         try:
             return original_next(self)
+        except StopIteration:
+            if learner is not None and not state.pace.mute and graph_task() < 0:
+                learner.halts()
+            raise
         finally:
-            state.pop(frame)
+            if frame is not None:
+                state.pop(frame)
 
     def watched_iter(self: Any, loader: Any) -> None:
         context = current()
@@ -125,6 +132,8 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         if learner is None:
             return original_fetch(fetcher, index)
         learner.begin(*marks_of_fetch(fetcher.dataset, index))
+        if learner.step is not None and not _is_torchs(fetcher):
+            learner.step.opaque, learner.step.event.enough = True, READS  # it may do what it likes with a sample
         try:
             batch = original_fetch(fetcher, index)
         except BaseException:
@@ -145,6 +154,11 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
             watch.spool.close()
 
     return [restore]
+
+
+def _is_torchs(fetcher: Any) -> bool:
+    """Whether no code of the program's own runs when a batch is read."""
+    return type(fetcher.dataset) is TensorDataset and fetcher.collate_fn.__module__.startswith("torch.")
 
 
 _UNSEEN = "DataLoader workers that were started before this session are not counted; make the loader's iterator inside"

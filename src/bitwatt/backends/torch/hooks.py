@@ -12,6 +12,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook, register_op
 
 from bitwatt.backends.torch import compiling
 from bitwatt.backends.torch.replay.memory import BACKWARD, STEP
+from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.backends.torch.state import Launch, Step, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import nodes_behind
 from bitwatt.context import current
@@ -49,7 +50,10 @@ class OptimizerHooks:
                 enter(optimizer, args, kwargs)
 
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-            if states.pace.next is None:  # else it went the swift way
+            pace = states.pace
+            if pace.next is stepping:  # it went the swift way
+                pace.next = pace.then
+            elif pace.next is None:
                 leave(optimizer)
 
         self._undo += [register_optimizer_step_pre_hook(before).remove, register_optimizer_step_post_hook(after).remove]
@@ -82,8 +86,12 @@ class OptimizerHooks:
             if learner.lane is None:
                 state.settle()
             return
+        if state.learner is not None and state.learner.kind == STEP and learner is None:
+            state.learner.nested += 1
         if state.learner is not None and state.learner.replaying:  # a step inside a backward or a call that is known
             return
+        if state.learner is not None and state.resting is not None and not inside:  # one with a closure
+            state.learner.skip()
         self.watch.join(state)
         state.drop_stale_steps()
         if graph_task() < 0:
@@ -97,13 +105,16 @@ class OptimizerHooks:
         learner = state.learner
         if learner is not None and learner.step is None and state.resting is not None:
             return  # and what was called in it did not
+        nested = learner is not None and learner.kind == STEP and learner.nested > 0
+        if learner is not None and nested:
+            learner.nested -= 1
         if learner is not None and learner.replaying:
-            if learner.kind == STEP:
+            if learner.kind == STEP and not nested:
                 if learner.lane is None:
                     state.clock("optimizer")
                 learner.end(closes=True)
             return
-        if learner is not None and learner.kind == STEP:
+        if learner is not None and learner.kind == STEP and not nested:
             learner.end(closes=True)
         for frame in reversed(state.stack):
             if isinstance(frame.module, Step) and frame.module.optimizer is optimizer:

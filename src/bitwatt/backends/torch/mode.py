@@ -45,6 +45,8 @@ _code_kinds = code.kinds
 #: What the mode does with an op, decided once per op.
 _VIEW, _IN_PLACE, _PLAIN, _COMPOSITE, _HIGHER, _SILENT = range(6)
 _IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
+#: Calls between two events, or in one, of which it is remembered where each was counted. Longer ones are not learned.
+LOG = 50_000
 #: AccumulateGrad nodes carry this instead of a number.
 _NO_SEQUENCE = 2**64 - 1
 
@@ -121,6 +123,8 @@ class CountingMode(TorchDispatchMode):
             self.watch.contents.saw(key, args)
         if self.log is not None:
             self.log.append((counts, key))
+            if len(self.log) > LOG:
+                self.log = None
         if cell is None:
             state = self.watch.states.here
             state.fresh += 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _pop_mode, _push_mode
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack, _pop_mode, _push_mode
 
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.torch import (
@@ -106,6 +106,8 @@ class TorchWatch:
         state = self.states.here
         state.sessions += 1
         self.join(state, self)
+        if state.resting is not None and state.learner is not None:  # the session around it replays
+            state.learner.skip()
 
     def leave(self) -> None:
         state = self.states.here
@@ -135,7 +137,8 @@ class TorchWatch:
     def switch(self, state: ThreadState, on: bool) -> None:
         """Let the mode of a thread rest while what runs is known, or wake it."""
         if on and state.resting is not None:
-            _enter(state.resting)
+            if state.resting not in _get_current_dispatch_mode_stack():  # Ctrl-C may have come between these lines
+                _enter(state.resting)
             state.mode, state.resting = state.resting, None
         elif not on and state.mode is not None:
             _leave(state.mode)
@@ -187,6 +190,8 @@ class TorchWatch:
         for state in list(self.everyone):
             if state.learner is not None:
                 tally += state.learner.closes(token)
+                if state is self.states.here and state.resting is not None:  # a session around it may count
+                    self.switch(state, True)
             state.clock()
             state.settle(closing=token)
         self.scopes.settle()
@@ -213,7 +218,7 @@ class TorchWatch:
             ledger.folded(ROWS),
             seconds,
             self.scopes.layers(),
-            tuple(self.notes),
+            (*self.notes, *tally.told),
             self.collectives.facts(),
             self.op_contents(),
             replay,

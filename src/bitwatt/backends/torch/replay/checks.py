@@ -44,12 +44,14 @@ class Tally:
     deviated: int = 0
     assumed: int = 0  # stretches that ran unseen before a mark that nobody expected there
     pauses: int = 0  # stretches that ran unseen and took much longer than when they were known
+    tail: float = 0.0  # seconds after the last event that ran unseen
     deviations: list[tuple[Any, Any]] = field(default_factory=list)
     samples: list[tuple[int, list[Any]]] = field(default_factory=list)
 
     def __iadd__(self, other: Tally) -> Tally:
         for name in _NUMBERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.tail = max(self.tail, other.tail)
         for name, n in other.disagreed.items():
             self.disagreed[name] = self.disagreed.get(name, 0) + n
         self.deviations += other.deviations
@@ -74,6 +76,12 @@ class Tally:
             dict(self.disagreed),
             unchecked=self.unchecked,
         )
+
+    @property
+    def told(self) -> list[str]:
+        if not self.tail:
+            return []
+        return [f"what ran in the last {self.tail:.1f} s, after the last step or call, was not watched"]
 
     def disagrees(self, check: str) -> None:
         self.disagreed[check] = self.disagreed.get(check, 0) + 1

@@ -11,8 +11,9 @@ import torch
 from torch import nn
 
 from bitwatt.backends.torch.replay.learner import Learner
-from bitwatt.backends.torch.replay.lessons import FOREIGN
-from bitwatt.backends.torch.replay.marks import Structures, arguments, behind, flags, quick
+from bitwatt.backends.torch.replay.lessons import FOREIGN, READS
+from bitwatt.backends.torch.replay.losses import behind, taken
+from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, in_use, quick
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
 from bitwatt.backends.torch.state import FORWARD, frame_mark, is_running
 from bitwatt.backends.torch.tensors import any_needs_grad, follow
@@ -44,6 +45,8 @@ class Events:
         if context is None or not context.token.open:
             context = current()
         if context is None or context.token.exactness == "always":
+            if context is not None and state.resting is not None:  # a session inside one that replays, or around it
+                learner.skip()
             return None
         if context is not learner.context or learner.stale:
             learner.enters(context, self.structures)
@@ -105,7 +108,7 @@ class Events:
         adds = first is not None and first.grad is not None
         try:
             led = behind(roots, _sequence() - learner.seq, compiled=learner.compiled)
-            values = (*[quick(root) for root in roots], led)
+            values = (*[quick(root) for root in roots], taken(roots, compiled=learner.compiled), led)
         except Exception as error:
             return self._unmarked(learner, error)
         known = learner.begin((BACKWARD, adds, options, flags()), values)
@@ -116,19 +119,29 @@ class Events:
     def begin_step(self, learner: Learner, optimizer: Any) -> bool:
         try:
             missing = tuple([p.grad is None for group in optimizer.param_groups for p in group["params"]])
-            made = (len(optimizer.state), *[_options(group) for group in optimizer.param_groups])
+            made = (len(optimizer.state), hung(optimizer), *[_options(group) for group in optimizer.param_groups])
         except Exception as error:
             return self._unmarked(learner, error)
-        learner.frame = frame_mark(sys._getframe(3))
+        learner.frame, learner.nested = frame_mark(sys._getframe(3)), 0
         known = learner.begin((STEP, id(optimizer), made, missing))
-        if learner.step is not None and not type(optimizer).__module__.startswith("torch.optim"):
-            learner.step.event.enough = FOREIGN
+        step = learner.step
+        if step is not None and not type(optimizer).__module__.startswith("torch.optim"):
+            step.opaque, step.event.enough = True, FOREIGN
+        elif step is not None and isinstance(optimizer, torch.optim.RAdam):
+            step.event.enough = READS  # it does less in its first five steps
         return known
+
+
+def hung(optimizer: Any) -> tuple[int, int]:
+    """How many functions a program has hung on an optimizer's steps."""
+    return len(optimizer._optimizer_step_pre_hooks), len(optimizer._optimizer_step_post_hooks)
 
 
 def _options(group: Any) -> tuple[Any, ...]:
     """What an optimizer does with a group: which of its options are in use, whatever their values."""
-    return tuple([(name, bool(value)) for name, value in group.items() if isinstance(value, (bool, int, float))])
+    return tuple(
+        [(name, in_use(value)) for name, value in group.items() if value is None or isinstance(value, (int, float))]
+    )
 
 
 def marks_of_fetch(dataset: Any, index: Any) -> tuple[Any, Any]:

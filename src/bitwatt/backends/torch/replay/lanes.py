@@ -40,6 +40,11 @@ class Lane:
     def is_of(self, steps: list[Step]) -> bool:
         return len(steps) == len(self.steps) and all(a is b for a, b in zip(steps, self.steps, strict=True))
 
+    @property
+    def trusted(self) -> bool:
+        """Whether the code between its events need not be watched."""
+        return all(step.gap.trusted for step in self.steps)
+
     def flush(self, state: ThreadState) -> None:
         """Write complete laps to the counts, and times to the clock. Called from the thread or while it runs."""
         laps = self.laps - self.flushed

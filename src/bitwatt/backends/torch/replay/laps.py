@@ -8,9 +8,10 @@ from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.lanes import Lane
 from bitwatt.backends.torch.replay.lessons import Node, Step
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP
+from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.backends.torch.replay.rows import NOISE, PAUSES, Rows
-from bitwatt.backends.torch.replay.swift import FIRST
-from bitwatt.backends.torch.state import FORWARD
+from bitwatt.backends.torch.replay.swift import FIRST, ran
+from bitwatt.backends.torch.state import AFTER, BEFORE_GRAPH, FORWARD
 from bitwatt.backends.torch.timeline import ONE_IN
 
 if TYPE_CHECKING:
@@ -44,10 +45,14 @@ class Laps(Rows):
         if spent > PAUSES * self._unit_seconds + NOISE:
             self.tally.pauses += 1
         start = self.starts.get(lane.then.form)
-        if start is None or not start.safe or start.lane is None:
+        if start is None or not start.safe or start.lane is None or not start.lane.trusted:
             self._close_row()
             self._leave_lane()
             self._begin_unit(lane.then.form)
+            if not self.node.calm:
+                self._switch(self.state, True)
+                self._log()
+                self._mark()
             return
         start.countdown -= 1
         self._laps_since_peek += 1
@@ -91,6 +96,10 @@ class Laps(Rows):
         row, pace = self.swift, self.pace
         if row is None:
             return
+        if pace.next is stepping:  # the step has raised: it is one whose frame is gone
+            self._step_back()
+            self.kind, self.frame = STEP, None
+            return
         agrees = pace.inside - pace.entered == row.inside[pace.at] or row.excuses
         self._slow_down()
         lane = self.lane
@@ -119,13 +128,20 @@ class Laps(Rows):
         before = lane.steps[0].node.parent
         self._begin_unit(before.form if before is not None else None)
         self._began = began
-        for i, step in enumerate(lane.steps[: at + (inside is not None)]):
+        passed = lane.steps[:at]
+        seq = self.seq - sum(ran(lesson)[0] for step in passed for lesson in (step.gap, step.event))
+        if inside is not None:
+            passed, seq = lane.steps[: at + 1], seq - ran(lane.steps[at].gap)[0]
+        for i, step in enumerate(passed):
             self._credit(step.gap)
             _stage(state, step)
             if i == at:
                 break  # the event under way ends the long way
             self._credit(step.event)
             self.tally.events += 1
+            seq += ran(step.gap)[0] + ran(step.event)[0]
+            if step.key[2][0] == CALL:
+                state.left = seq
             self.path.append(step)
             self.node.heir = self.node = step.node
             self._place = step.number or self._numbered(step)
@@ -136,9 +152,9 @@ def _stage(state: ThreadState, step: Step) -> None:
     """What an event means for what came before it."""
     kind = step.key[2][0]
     if kind == CALL and (step.phase == "forward" or step.phase is FORWARD):
-        state.enter_forward()
+        state.enter_forward(continues="forward" in step.became(AFTER))
     elif kind == BACKWARD:
-        state.enter_backward(through=lambda _: False)
+        state.enter_backward(through=lambda _: "loss" in step.became(BEFORE_GRAPH))
     elif kind == STEP:
         state.settle()
     elif kind == FUNCTION:

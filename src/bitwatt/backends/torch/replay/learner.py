@@ -18,8 +18,8 @@ from bitwatt.backends.torch.replay.families import Sample, fit
 from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.laps import Laps
 from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
-from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP, flush
-from bitwatt.backends.torch.replay.pace import ADDED
+from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP, flush
+from bitwatt.backends.torch.replay.pace import ADDED, stepping
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.marks import Structures
@@ -40,6 +40,8 @@ _SAMPLES = 16
 _OP, _LONG_WAY, _SHARE = 12e-6, 1e-3, 0.008
 #: A gap that lasts so much longer than it did when it was known, and so much of its unit, is looked at again.
 _LONGER, _NOISE, _PAUSE = 6.0, 1e-3, 0.25
+#: Seconds after the last event that are told.
+_TAIL = 0.1
 
 
 class Learner(Laps):
@@ -108,6 +110,9 @@ class Learner(Laps):
             twin = next((s for s in step.node.steps.values() if s.gap.known), self.node.usual)
             gap.assume(twin.gap if twin else None, twin.sizes if twin else (), step.sizes)
             self._watch(gap)
+        elif gap.assumed:
+            self.tally.assumed += 1
+            self.node.calm = False
         elif not gap.confirms(_sequence() - self.seq):
             self.tally.disagrees("graph nodes")
             self._watch(gap)
@@ -206,6 +211,9 @@ class Learner(Laps):
     def _counted(self, step: Step) -> None:
         self._counted_here = True
         log = self._taken()
+        if self.state.mode is not None and self.state.mode.log is None:  # too long to be known
+            step.event.doubt()
+            return
         self._learn(step.event, log)
         step.event.inside = self.pace.inside
         if step.opaque and step.event.enough < READS and any(_reads(key) for _, key in log):
@@ -230,7 +238,7 @@ class Learner(Laps):
             step.safe = self.start.safe = False
             self.tally.assumed += 1
         self.step, self.kind, self.replaying, self.pace.mute = None, "", False, 0
-        self.skip()
+        self._anew()
 
     def _end_unit(self) -> None:
         last, start = self.node, self.start
@@ -257,7 +265,7 @@ class Learner(Laps):
         self.looking = not known or self.start.countdown <= 0
         self._peeking = False
         lane = self.start.lane if self.start.safe and not (self.looking or self._watch_gaps) else None
-        if lane is not None and all(step.gap.trusted for step in lane.steps):
+        if lane is not None and lane.trusted:
             self.lane, self.at = lane, 0
             self.marking = self.state.timeline
             self.state.trail.mark(_sequence(), lane.trail)
@@ -284,26 +292,53 @@ class Learner(Laps):
     def closes(self, token: Token) -> Tally:
         """A session has ended: what it was credited goes to the counts, and what follows is learned anew."""
         tally = self.tallies.pop(token, None) or Tally()
+        if self.pace.next is stepping:
+            self.abort()
         self._slow_down()
         vouched = self.lane is not None and not self.at and self.step is None and self._close_row()
         self._leave_lane()
         for lesson in self._lessons():
             flush(self.state, lesson)
-            if lesson.samples and lesson.replays:
+            if lesson.samples and lesson.replays and token.exactness == "sample":
                 tally.samples.append((lesson.replays, lesson.samples))
         if self.state.resting is not None and self.step is None and self.context and self.context.token is token:
             tally.gaps += not vouched  # code after the last event ran unseen
             if _sequence() != self.seq:
                 tally.disagrees("graph nodes")
-            tally.pauses += _now() - self._time > max(_NOISE, _PAUSE * self._unit_seconds)
+            spent = _now() - self._time
+            tally.pauses += spent > max(_NOISE, _PAUSE * self._unit_seconds)
+            tally.tail += spent if spent > max(_TAIL, 2 * self._unit_seconds) else 0.0
         self.stale = True
         return tally
 
     def skip(self) -> None:
         """An event comes that cannot be marked: it is counted, and what is known begins anew after it."""
+        if self.state.resting is not None:
+            self.tally.assumed += 1  # code before it ran unseen
+        self._anew()
+
+    def _anew(self) -> None:
         self._leave_lane()
         self.looking, self._whole, self.frame = True, False, None
         self._begin_unit(None)
+        self._switch(self.state, True)
+        self._log()
+        self._mark()
+
+    def halts(self) -> None:
+        """A loader has come to its end. What follows is no part of the loop, and is seen; what led here is taken to be
+        what leads to the next batch."""
+        self.surprised()
+        self._leave_lane()
+        if self.step is not None or self.state.resting is None:
+            return
+        usual = self.node.usual
+        if usual is not None and usual.key[2][0] == FETCH:
+            self._credit(usual.gap)
+            if not usual.gap.confirms(_sequence() - self.seq):
+                self.tally.disagrees("graph nodes")
+        self.tally.gaps += 1
+        self._whole = False
         self._switch(self.state, True)
         self._log()
         self._mark()

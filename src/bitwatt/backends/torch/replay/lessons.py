@@ -35,8 +35,8 @@ class Lesson:
     """One stretch of the program, the code between two marks or the call behind one, and what it does each time."""
 
     __slots__ = (
-        "_later", "_rows", "calls", "changes", "compiled", "credited", "enough", "final", "flushed", "frames", "inside",
-        "is_gap", "nodes", "predicted", "ran", "replays", "samples", "seconds", "streak", "trail",
+        "_later", "_rows", "assumed", "calls", "changes", "compiled", "credited", "enough", "final", "flushed",
+        "frames", "inside", "is_gap", "nodes", "predicted", "ran", "replays", "samples", "seconds", "streak", "trail",
     )  # fmt: skip
 
     def __init__(self, is_gap: bool = False) -> None:
@@ -45,6 +45,7 @@ class Lesson:
         self._rows: Rows | None = None
         self._later: tuple[tuple[Place, Credit], ...] | None = None
         self.predicted: tuple[Family, Sizes] | None = None  # rows that follow from those at other sizes
+        self.assumed = False  # what is known was taken from another stretch
         self.streak = 0  # equal looks in a row
         self.changes = 0
         self.replays = 0
@@ -94,10 +95,11 @@ class Lesson:
         """Take what is known of another stretch, with its sizes exchanged, until this one is seen."""
         self._rows = exchanged(twin.rows, sizes, here) if twin is not None else {}
         self._later, self.trail = None, twin.trail if twin is not None else NOTHING
+        self.assumed = True
 
     def look(self, rows: Rows, calls: int) -> Rows | None:
         """What was counted this time. Returns what was expected where that was something else."""
-        self.calls = calls
+        self.calls, self.assumed = calls, False
         expected = self.rows if self.known else None
         agrees = expected == rows
         if agrees:
@@ -181,7 +183,7 @@ class Step:
 
     @property
     def unchecked(self) -> bool:
-        """A call into the program's own code that makes no graph and calls no module: no checksum tells what it did."""
+        """It ran code of the program's own that makes no graph and calls no module: no checksum tells what it did."""
         return self.opaque and not (self.event.nodes or self.event.inside or self.event.compiled)
 
     @property
@@ -193,6 +195,10 @@ class Step:
         if kind == "call":
             return "forward" if self.phase[0] == "?" else self.phase
         return {"backward": "backward", "step": "optimizer"}.get(kind, "preprocess")
+
+    def became(self, phase: str) -> set[str]:
+        """What calls before it turned out to be, of those that had no phase yet when they were counted."""
+        return {at[2] for place, at in self.gap.final.items() if place[2] == phase}
 
     def settle(self, state: ThreadState) -> None:
         """A compiled function was replayed: what it means for what came before it."""

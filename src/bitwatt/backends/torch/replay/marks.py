@@ -16,20 +16,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
+from torch.nn.utils.rnn import PackedSequence
+from torch.utils.hooks import RemovableHandle
 
 from bitwatt.backends.torch.encode import key_of
 
 Sizes = tuple[int, ...]
 
-_sequence = torch.autograd._get_sequence_nr
 _any_autocast = torch._C._is_any_autocast_enabled
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _PLAIN = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device})
 #: Objects of the user's are looked into so deep for tensors: a cache of keys and values holds a list of layers.
 _DEPTH, _WIDE = 4, 32
-#: Graph nodes that are looked at from the end of a loss backwards.
-_BACK = 6
 #: States of models that are remembered.
 _MODELS = 1_000
 #: Attributes that may decide what a module does, in how many modules of the program's own they are read at most, and
@@ -51,7 +50,8 @@ def quick(value: Any, depth: int = _DEPTH) -> Any:
     kind = type(value)
     if kind is Tensor or kind is nn.Parameter:
         try:
-            return value.shape, value.dtype, value.requires_grad
+            known = value.shape, value.dtype, value.requires_grad
+            return known if value.is_contiguous() else (*known, "strided")
         except RuntimeError:  # a strided nested tensor has no sizes
             return key_of(value)
     if kind in _PLAIN:
@@ -60,6 +60,10 @@ def quick(value: Any, depth: int = _DEPTH) -> Any:
         return kind, tuple([quick(item, depth - 1) for item in value])
     if isinstance(value, Tensor):
         return kind, key_of(value)
+    if kind is PackedSequence:  # how many sequences are there at each time decides what is computed
+        return kind, quick(value.data), torch.Size(value.batch_sizes.tolist())
+    if isinstance(value, tuple):
+        return kind, tuple([quick(item, depth - 1) for item in value])
     if isinstance(value, dict):
         return kind, tuple([(_name(name), quick(item, depth - 1)) for name, item in value.items()])
     held = getattr(value, "__dict__", None)
@@ -77,19 +81,9 @@ def arguments(args: Any, kwargs: Any, *, sizes: bool = False) -> tuple[Any, ...]
     return tuple(values)
 
 
-def behind(roots: Any, nodes: int, *, compiled: bool) -> tuple[str, str]:
-    """What a backward will go through, as far as it is told at a glance: how many graph nodes the loss has made, and
-    how far back each is that leads from its end to what the loss is of. Numbers of nodes differ in compiled
-    code."""
-    node = roots[0].grad_fn if len(roots) == 1 and not compiled and isinstance(roots[0], Tensor) else None
-    last, found = _sequence(), [nodes]
-    while node is not None and len(found) < _BACK:
-        seq = node._sequence_nr()
-        found.append(last - seq if seq < last else -1)  # leaves have no number
-        if not 0 < found[-1] <= nodes:
-            break
-        node = node.next_functions[0][0] if node.next_functions else None
-    return "behind", str(found)
+def in_use(value: Any) -> bool | None:
+    """Of an optimizer's option: None leaves the choice to torch."""
+    return None if value is None else bool(value)
 
 
 def _name(name: Any) -> Any:
@@ -115,7 +109,9 @@ class Structure:
     program's own have for plain attributes, its parameters, which of them get gradients, and in what format they are.
     It keeps nothing alive."""
 
-    __slots__ = ("attributes", "flags", "modules", "number", "parameters", "ref", "stamp", "values", "version")
+    __slots__ = (
+        "attributes", "flags", "modules", "number", "parameters", "readers", "ref", "stamp", "values", "version",
+    )  # fmt: skip
 
     def __init__(self, module: nn.Module) -> None:
         self.ref = weakref.ref(module)
@@ -124,25 +120,37 @@ class Structure:
         self.parameters: list[weakref.ref[Any]] = []
         #: A module, how to read its attributes, and what they were.
         self.attributes: list[tuple[weakref.ref[Any], Any, Any]] = []
+        self.readers: list[Any] = []  # how to read those of modules of torch's own, for each module
         self.values: dict[tuple[int, str], set[Any]] = {}  # that an attribute was seen to have
         self.flags: tuple[Any, ...] = ()
         self.number = 0
 
     def read(self) -> tuple[Any, ...]:
-        parameters: list[Any] = [ref() for ref in self.parameters]
-        modules: list[Any] = [ref() for ref in self.modules]
         return (
-            [module.training for module in modules],
-            [p.requires_grad for p in parameters],
-            [p.dtype for p in parameters],
+            *self.read_seldom(),
+            [p.requires_grad for p in self._alive()],
             [read(ref().__dict__) for ref, read, _ in self.attributes],
         )
+
+    def read_seldom(self) -> tuple[Any, Any]:
+        """What few programs change in other ways than those that are announced (`install`): that a module trains, a
+        stride, a `forward` put in the place of another, the format and shape of a parameter."""
+        held = [ref().__dict__ for ref in self.modules]
+        return (
+            [(one.get("training"), id(one.get("forward")), read(one)) for one, read in zip(held, self.readers)],  # noqa: B905
+            [(p.dtype, _shape(p)) for p in self._alive()],
+        )
+
+    def _alive(self) -> list[Any]:
+        return [ref() for ref in self.parameters]
 
     def read_attributes(self, modules: list[nn.Module]) -> None:
         """A depth, a mode, a switch: a number or a name that decides what the program's own code does. One that is
         never the same for long counts something, and decides nothing."""
-        self.attributes = []
+        self.attributes, self.readers = [], []
         for one in modules:
+            if hasattr(one, "training"):  # frozen scripts have none
+                self.readers.append(_reader(one))
             own = not type(one).__module__.startswith("torch.")
             if len(self.attributes) >= _OWN or not (own or isinstance(one, _DropoutNd)):
                 continue
@@ -161,15 +169,24 @@ class Structure:
 class State:
     """A state that a model was seen in: parameters that got gradients, those that did not, and plain attributes."""
 
-    __slots__ = ("attributes", "frozen", "model", "plain", "trains")
+    __slots__ = ("attributes", "frozen", "model", "plain", "seldom", "trains")
 
     def __init__(self, model: Structure) -> None:
         self.model = model
-        pairs = list(zip(model.parameters, model.flags[1], strict=True))
+        pairs = list(zip(model.parameters, model.flags[2], strict=True))
         self.trains: list[Any] = [ref for ref, needs in pairs if needs]
         self.frozen: list[Any] = [ref for ref, needs in pairs if not needs]
         self.attributes: list[Any] = model.attributes
+        self.seldom = model.flags[:2]
         self.plain = all(_is_plain(ref()) for ref in model.modules)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether nothing of what is seldom looked at has changed without a word."""
+        try:
+            return self.model.read_seldom() == self.seldom
+        except (AttributeError, TypeError):  # a part has died, which is told otherwise
+            return True
 
 
 class Structures:
@@ -181,6 +198,7 @@ class Structures:
         self._known: dict[int, Structure] = {}
         self._numbers: dict[Any, int] = {}
         self.states: dict[int, State] = {}
+        self.handles: set[int] = set()  # by which what hangs on models is taken off
         self._count = itertools.count()
 
     def moved(self, *_: Any) -> None:
@@ -196,7 +214,7 @@ class Structures:
                 if known.read() == known.flags:
                     known.stamp = self.stamp
                     return known.number
-            except (AttributeError, KeyError):  # a part has died
+            except (AttributeError, KeyError, TypeError):  # a part has died
                 known.version = -1
         self._look(known, module)
         return known.number
@@ -224,13 +242,17 @@ class Structures:
         modules = _walk(module)
         parameters = [p for one in modules for p in one._parameters.values() if p is not None]
         known.version, known.stamp = self.version, self.stamp
-        known.modules = [weakref.ref(one) for one in modules if hasattr(one, "training")]  # frozen scripts have none
+        known.modules = [weakref.ref(one) for one in modules if hasattr(one, "training")]
         known.parameters = [*map(weakref.ref, parameters)]
         known.read_attributes(modules)
         known.flags = known.read()
+        for one in modules:
+            self.handles.update(*[getattr(one, name, ()) for name in _HOOKS])
+        for p in parameters:
+            self.handles.update(*_hooks(p))
         what = (
             tuple([(id(one), one._compiled_call_impl is None, *_hung(one)) for one in modules]),
-            tuple([(id(p), type(p), _shape(p), *_hooks(p)) for p in parameters]),
+            tuple([(id(p), type(p), _shape(p), *map(len, _hooks(p))) for p in parameters]),
             *map(tuple, known.flags),
         )
         number = self._numbers.get(what)
@@ -246,6 +268,22 @@ class Structures:
 
 #: Functions that a program has hung on a module.
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _nothing(_: Any) -> None:
+    """Of modules of the program's own attributes are read each time."""
+
+
+#: Kinds of what modules of torch's own are told when they are made.
+_TOLD = frozenset({*_DECIDING, float, tuple})
+
+
+def _reader(module: nn.Module) -> Any:
+    """How to read what a module of torch's own was told: a stride, a mode, a width."""
+    if not type(module).__module__.startswith("torch.nn."):
+        return _nothing
+    names = [name for name, value in module.__dict__.items() if type(value) in _TOLD and name[0] != "_"]
+    return itemgetter(*names)
 
 
 def _hung(module: nn.Module) -> list[int]:
@@ -264,10 +302,9 @@ def _is_plain(module: Any) -> bool:
     )
 
 
-def _hooks(parameter: Any) -> tuple[int, int]:
-    """How many functions hang on a parameter's gradient."""
-    after = getattr(parameter, "_post_accumulate_grad_hooks", None)
-    return len(getattr(parameter, "_backward_hooks", None) or ()), len(after or ())
+def _hooks(parameter: Any) -> list[Any]:
+    """What hangs on a parameter's gradient."""
+    return [getattr(parameter, name, None) or () for name in ("_backward_hooks", "_post_accumulate_grad_hooks")]
 
 
 def _shape(parameter: Any) -> Any:
@@ -298,6 +335,11 @@ def install(structures: Structures) -> list[Any]:
         if isinstance(self, nn.Module) or self.is_leaf:  # not of what a forward makes and hangs something on each time
             structures.moved()
 
+    def removed(handle: Any) -> None:
+        if handle.id in structures.handles:
+            structures.handles.discard(handle.id)
+            structures.moved()
+
     def switched(*_: Any, **__: Any) -> None:
         structures.stamp += 1
 
@@ -305,6 +347,7 @@ def install(structures: Structures) -> list[Any]:
         registry.register_module_module_registration_hook(structures.moved).remove,
         registry.register_module_parameter_registration_hook(structures.moved).remove,
         _announced(nn.Module, "train", switched),
+        _announced(RemovableHandle, "remove", removed),
         *[_announced(nn.Module, name, moved) for name in _CHANGES],
         *[_announced(torch.Tensor, name, moved) for name in ("register_hook", "register_post_accumulate_grad_hook")],
     ]

@@ -61,6 +61,7 @@ class Memory:
         self.caller: Any = None  # a weak reference to the model that was called last
         self.function: Function | None = None  # the compiled function that is counted now
         self.frame: Any = None  # marks that of an optimizer's step: torch tells nobody when one raises
+        self.nested = 0  # steps inside that step: of its parent class, or of other optimizers
         self.context: Context | None = None
         self.replaying = False
         self.sampling = False
@@ -165,6 +166,8 @@ class Memory:
     def _taken(self) -> Log:
         """What was counted since the last mark."""
         mode = self.state.mode
+        if mode is not None and mode.log is None:  # too many
+            self._whole = False
         log = [(counts.place, key) for counts, key in mode.log] if mode is not None and mode.log else []
         return [entry for entry in log if entry[0] is not None]
 
@@ -208,8 +211,8 @@ class Memory:
         """Phases that were not known yet have got their names."""
         if self.function is not None and self.step is not None:
             self.step.meanings.append(meaning)
-        if (self.function is not None or self.state.capturing) and self.state.mode is not None:
-            self.state.mode.log = [(self._final(counts, meaning), key) for counts, key in self.state.mode.log or ()]
+        if (self.function is not None or self.state.capturing) and (mode := self.state.mode) is not None and mode.log:
+            mode.log = [(self._final(counts, meaning), key) for counts, key in mode.log]
         if self._unresolved:
             for lesson, place in self._unresolved:
                 if place[2] in meaning:

@@ -3,7 +3,11 @@ line of the processor's cache that is touched is felt."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from typing import Any
+
+from torch.optim import optimizer as _optimizer
 
 #: What the calls of modules inside an event that is known are: added up, or left alone, where the model is made of
 #: torch's own modules alone, which cannot take another way for another batch.
@@ -15,11 +19,31 @@ def over(*_: object) -> bool:
     return False
 
 
+def stepping(kind: str, *_: object) -> bool:
+    """Expected while an optimizer steps, which may step others, or call something. One that has raised tells nobody:
+    the next event finds that no step is running."""
+    return _running() > (kind == "step")
+
+
+def _running() -> int:
+    """Steps of optimizers on this thread's stack."""
+    running, frame = 0, _frame(2)
+    while frame is not None:
+        code = frame.f_code
+        running += code.co_name == "wrapper" and code.co_filename == _optimizer.__file__
+        frame = frame.f_back
+    return running
+
+
+_frame: Any = sys._getframe
+
+
 class Pace:
-    __slots__ = ("at", "began", "done", "entered", "inside", "laps", "mute", "next", "pause", "seq")
+    __slots__ = ("at", "began", "done", "entered", "inside", "laps", "mute", "next", "pause", "seq", "then")
 
     def __init__(self) -> None:
         self.next: Callable[..., bool] | None = None  # whether an event is the one expected; None outside rows
+        self.then: Callable[..., bool] | None = None  # what it is once the step that runs has ended
         self.mute = 0  # ADDED or QUIET in a replayed event that calls modules
         self.inside = 0  # how often modules were called, and how much went into them
         self.entered = 0  # what `inside` was when the lap began

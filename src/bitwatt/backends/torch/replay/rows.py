@@ -58,7 +58,7 @@ class Rows(Memory):
         """The lanes that come after this one until it comes again."""
         ring: list[Lane] = []
         one: Lane | None = lane
-        while one is not None and one.plain and one not in ring and len(ring) < _RING:
+        while one is not None and one.plain and one.trusted and one not in ring and len(ring) < _RING:
             ring.append(one)
             start = self.starts.get(one.then.form)
             if start is None or not start.safe:
@@ -92,6 +92,8 @@ class Rows(Memory):
         self.marking = self.state.timeline
         if at:
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
+        if not row.lasts(self.structures):
+            self.tally.disagrees("marks of models")
         if row.excuses:
             self.seq = _sequence() - row.gap(at)
         spent = self._began - self._swift_from if done else 0.0

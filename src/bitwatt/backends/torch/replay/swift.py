@@ -16,8 +16,9 @@ import torch
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
 from bitwatt.backends.torch.replay.functions import standing
-from bitwatt.backends.torch.replay.marks import arguments, behind, flags, quick
-from bitwatt.backends.torch.replay.pace import ADDED, QUIET, over
+from bitwatt.backends.torch.replay.losses import behind, taken
+from bitwatt.backends.torch.replay.marks import arguments, flags, in_use, quick
+from bitwatt.backends.torch.replay.pace import ADDED, QUIET, over, stepping
 from bitwatt.backends.torch.trail import Stretch, chained
 from bitwatt.context import CONTEXT
 
@@ -42,12 +43,14 @@ Expected = Callable[..., bool]
 #: Laps in a row: so many at first, twice as many each time, at most. Then one is timed event by event, and after it the
 #: code between events is watched for one unit.
 FIRST, MOST = 64, 512
+#: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends.
+SELDOM = 15
 
 
 class Row:
     """Lanes that follow each other in a ring, mostly one, as a list of what is expected next."""
 
-    __slots__ = ("compiled", "ends", "expects", "frames", "inside", "kinds", "lanes", "nodes", "ran")
+    __slots__ = ("compiled", "ends", "expects", "frames", "inside", "kinds", "lanes", "models", "nodes", "ran")
 
     def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
         self.lanes = lanes
@@ -61,10 +64,11 @@ class Row:
         #: often modules were called by then, and how much went into them.
         self.nodes, self.inside = [0], [0]
         for step in steps:
-            self.nodes[-1] += _ran(step.gap)[0]
-            self.nodes.append(self.nodes[-1] + _ran(step.event)[0])
-            self.inside.append(self.inside[-1] + (0 if _is_quiet(step, structures) else _ran(step.event)[1]))
+            self.nodes[-1] += ran(step.gap)[0]
+            self.nodes.append(self.nodes[-1] + ran(step.event)[0])
+            self.inside.append(self.inside[-1] + (0 if _is_quiet(step, structures) else ran(step.event)[1]))
         self.kinds: list[str] = [step.key[2][0] for step in steps]
+        self.models = [(number, structures.states[number]) for step in steps for number in _models(step)]
         self.expects: list[Expected] = []
         for at, step in enumerate(steps):
             self.expects.append(_MAKERS[self.kinds[at]](learner, self, at, step, structures))
@@ -72,12 +76,21 @@ class Row:
     def gap(self, at: int) -> int:
         """Graph nodes made by the code before an event."""
         lane, end = next((lane, end) for lane, end in zip(self.lanes, self.ends, strict=True) if at < end)
-        return _ran(lane.steps[at - end].gap)[0]
+        return ran(lane.steps[at - end].gap)[0]
 
     @property
     def excuses(self) -> bool:
         """Whether something was compiled meanwhile, which calls modules and makes graph nodes of its own."""
         return self.compiled and self.frames != compiled_frames()
+
+    def lasts(self, structures: Structures | None) -> bool:
+        """Whether the models are what they were when they were last called; what was announced since is seen by the
+        next call."""
+        return structures is None or all(
+            state.lasts
+            for number, state in self.models
+            if state.model.stamp == structures.stamp and state.model.number == number
+        )
 
     @property
     def trail(self) -> Stretch:
@@ -99,9 +112,15 @@ def is_settled(lane: Lane) -> bool:
     return any(lane.seconds) and all(lesson.ran is not None and lesson.frames == frames for lesson in lessons)
 
 
-def _ran(lesson: Lesson) -> tuple[int, int]:
+def ran(lesson: Lesson) -> tuple[int, int]:
     """The checksums of a lesson when it is replayed."""
     return lesson.ran if lesson.compiled and lesson.ran is not None else (lesson.nodes, lesson.inside or 0)
+
+
+def _models(step: Step) -> list[int]:
+    """The states of the models that an event calls."""
+    who = step.key[2]
+    return [who[1]] if who[0] == "call" else [number for number, _ in who[3]] if who[0] == "function" else []
 
 
 def _is_quiet(step: Step, structures: Structures) -> bool:
@@ -161,6 +180,7 @@ def _call(learner: Rows, row: Row, at: int, step: Step, structures: Structures) 
                 or _sequence() - pace.seq != nodes
                 or pace.inside - pace.entered != inside
                 or get() is not context
+                or (not pace.done & SELDOM and not seen.lasts)
             ):
                 return False
             if simple:
@@ -170,6 +190,8 @@ def _call(learner: Rows, row: Row, at: int, step: Step, structures: Structures) 
                 return False
             if tensor and count == 1 and not kwargs and type(arg := args[0]) is _Tensor:
                 if len(args) != 1 or arg.shape != shape or arg.dtype is not dtype or arg.requires_grad is not needs:
+                    return False
+                if not arg.is_contiguous():
                     return False
             elif arguments(args, kwargs) != values:
                 return False
@@ -199,10 +221,10 @@ def _backward(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Ca
     nodes, after, expects, get = row.nodes[at], at + 1, row.expects, _context
     end = _at_the_end(learner, row, after)
     first = step.first if step.first is not None else (lambda: None)
-    *values, led = values
+    *values, of, led = values
     values, gap = tuple(values), row.gap(at)
     #: Where gradients are not made anew, which of them are there does not tell where they came from.
-    follows = adds and not row.compiled
+    compiled, follows = row.compiled, adds and not row.compiled
     one = len(values) == 1 and len(values[0]) == 3 and type(values[0][0]) is torch.Size
     shape, dtype, needs = values[0] if one else (None, None, None)
     keep, create, inputs, accumulate = options
@@ -229,6 +251,9 @@ def _backward(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Ca
             parameter = first()
             if (parameter is not None and parameter.grad is not None) is not adds:
                 return False
+            if not (pace.done & SELDOM or compiled) and taken(roots, compiled=False) != of:
+                learner.tally.disagrees("marks of losses")  # since when is not known
+                return False
             if follows and behind(roots, gap, compiled=False) != led:
                 return False
         except Exception:
@@ -243,15 +268,12 @@ def _backward(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Ca
     return expected
 
 
-#: Options that no program changes while it trains, and numbers that are used whatever they are: they are compared once
-#: in a row, with all others.
-_SETTLED = frozenset(
-    {"lr", "eps", "amsgrad", "maximize", "foreach", "capturable", "differentiable", "fused", "decoupled_weight_decay"}
-)
+#: Numbers that are used whatever they are: they are compared once in a row, with all others.
+_SETTLED = frozenset({"lr", "eps"})
 
 
 def _step(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callable[..., bool]:
-    _, context, (_, number, (states, *options), missing), _ = step.key
+    _, context, (_, number, (states, (hung_before, hung_after), *options), missing), _ = step.key
     after, expects, get = at + 1, row.expects, _context
     end = _at_the_end(learner, row, after)
     missing = list(missing) if any(missing) else None
@@ -270,6 +292,10 @@ def _step(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callab
         try:
             if id(optimizer) != number or get() is not context or len(optimizer.state) != states:
                 return False
+            if len(optimizer._optimizer_step_pre_hooks) != hung_before:
+                return False
+            if len(optimizer._optimizer_step_post_hooks) != hung_after:
+                return False
             left, given = count, optimizer.param_groups
             if missing is None:
                 for group in given:
@@ -287,15 +313,16 @@ def _step(learner: Rows, row: Row, at: int, step: Step, _: Structures) -> Callab
             for group, known in zip(given, groups):  # noqa: B905
                 now = known[0](group)
                 if now != known[1]:  # a learning rate that follows a schedule is in use as before
-                    if [(name, bool(group[name])) for name, _ in known[2]] != known[2]:
+                    if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:
                         return False
                     known[1] = now
         except Exception:
             return False
         if end is not None:
-            return end()
-        pace.at = after
-        pace.next = expects[after]
+            end()
+        else:
+            pace.at, pace.next = after, expects[after]
+        pace.then, pace.next = pace.next, stepping
         return True
 
     return expected

@@ -1,0 +1,41 @@
+"""What a backward will go through, as far as it is told at a glance at the end of its graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_sequence = torch.autograd._get_sequence_nr
+
+#: Graph nodes that are looked at from the end of a loss backwards, and those in search of what it is of.
+_BACK, _NEAR = 6, 3
+_SCALAR = torch.Size([])
+
+
+def behind(roots: Any, nodes: int, *, compiled: bool) -> tuple[str, str]:
+    """What a backward will go through, as far as it is told at a glance: how many graph nodes the loss has made, and
+    how far back each is that leads from its end to what the loss is of. Numbers of nodes differ in compiled
+    code."""
+    node = roots[0].grad_fn if len(roots) == 1 and not compiled and isinstance(roots[0], Tensor) else None
+    last, found = _sequence(), [nodes]
+    while node is not None and len(found) < _BACK:
+        seq = node._sequence_nr()
+        found.append(last - seq if seq < last else -1)  # leaves have no number
+        if not 0 < found[-1] <= nodes:
+            break
+        node = node.next_functions[0][0] if node.next_functions else None
+    return "behind", str(found)
+
+
+def taken(roots: Any, *, compiled: bool) -> torch.Size:
+    """The shape of what a loss is of: part of a batch, or all of it. Graphs of compiled code differ."""
+    node = roots[0].grad_fn if len(roots) == 1 and not compiled and isinstance(roots[0], Tensor) else None
+    shape = _SCALAR
+    for _ in range(_NEAR):
+        if node is None or not node.next_functions or (node := node.next_functions[0][0]) is None:
+            break
+        if (shape := node._input_metadata[0].shape) != _SCALAR:
+            break
+    return torch.Size(shape)
