@@ -22,7 +22,9 @@ setup: .venv/ready
 	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon,remote,sql,charts,dashboard,mlflow,wandb,tensorboard,otel,prometheus,cards,lightning,keras]'
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/torchvision torchvision==0.28.0
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/mlflow $(MLFLOW)
-	@command -v chromium >/dev/null || $(ASROOT) apt-get install -qq --yes chromium >/dev/null || echo "no chromium: tests in a browser are skipped"
+	@command -v chromium >/dev/null || $(ASROOT) apt-get install -qq --yes chromium >/dev/null \
+		|| ($(ASROOT) apt-get update -qq && $(ASROOT) apt-get install -qq --yes chromium >/dev/null) \
+		|| echo "no chromium: tests in a browser are skipped"
 	touch $@
 
 demo: setup
@@ -44,7 +46,7 @@ docs: setup
 
 # Those of docs/, by the tests that open pages in a browser.
 pictures: setup
-	BITWATT_PICTURES=$(CURDIR)/docs/images $(BIN)/python -m pytest -q tests/browser
+	BITWATT_PICTURES=$(CURDIR)/docs/images $(BIN)/python -m pytest -q tests/browser tests/dashboard
 
 bench: setup
 	$(BIN)/python benchmarks/overhead.py
