@@ -87,3 +87,14 @@ def test_a_count_that_fits_three_digits_survives_the_round_trip(digits, thousand
 def test_a_count_is_never_off_by_more_than_half_a_percent(value):
     shown, _ = parse(format_count(value, "B"))
     assert abs(shown - value) <= 0.005 * abs(value) + 1e-9
+
+
+@pytest.mark.parametrize("text", ["0,2 MFLOP", "1,5 s", "12,34 GB", "1,2345", "1,234,5"])
+def test_a_comma_stands_between_thousands_alone(text: str) -> None:
+    with pytest.raises(ValueError, match="quantit|unit"):
+        parse(text)
+
+
+def test_thousands_may_have_commas() -> None:
+    assert parse("1,234,567 FLOP") == (1234567, "FLOP")
+    assert parse("12,345.5 s") == (12345.5, "s")

@@ -62,12 +62,14 @@ def summary(run: Run, settings: Settings | None = None) -> dict[str, Any]:
             "missing": coverage.missing,
             "estimated": coverage.estimated,
         },
-        "totals": {
+        "totals": {  # where nothing was watched nothing is known, which is not 0
             "flops": flops.total,
             "bops": bops.total,
             "macs": totals(run, "macs").total,
             "bytes": totals(run, "bytes").total,
-        },
+        }
+        if len(run.ledger)
+        else {},
         "fingerprint": fingerprint(run).digest,
         "by_phase": dict(phases),
         "parameters": sum(layer.parameters for layer in run.layers.values()),

@@ -23,12 +23,24 @@ def head() -> dict[str, str]:
     return {}
 
 
+#: The script that `bitwatt run` runs: until it does, Python knows only of bitwatt's own.
+script: list[Path] = []
+
+
 def repository() -> Path | None:
-    for start in (Path.cwd(), Path(sys.argv[0] if sys.argv else "").absolute().parent):
+    for start in (Path.cwd(), *_of_script()):
         for folder in (start, *start.parents):
             if os.path.lexists(folder / ".git"):
                 return folder
     return None
+
+
+def _of_script() -> list[Path]:
+    if script:
+        return [script[-1].absolute().parent]
+    path = Path(sys.argv[0] if sys.argv else "").absolute()
+    own = Path(__file__).parent in path.parents or (path.parent.parent / "pyvenv.cfg").exists()
+    return [] if own else [path.parent]
 
 
 def with_changes(head: Mapping[str, str]) -> dict[str, str]:

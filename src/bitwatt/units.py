@@ -21,7 +21,9 @@ _PREFIXES = {
     "K": Fraction(1000),
     "u": Fraction(1, 10**6),
 }
-_QUANTITY = re.compile(r"\s*([-+−]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s+−-][^\d\s]*)?")
+#: Commas stand between thousands alone: 0,2 is no number, and not twenty times as much.
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+(?!,?\d)|\d[\d_]*)"
+_QUANTITY = re.compile(rf"\s*([-+−]?(?:{_DIGITS}\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s+−-][^\d\s]*)?")
 
 Number = int | float
 

@@ -13,6 +13,7 @@ from bitwatt import store
 from bitwatt.about import About
 from bitwatt.cli import main
 from bitwatt.fingerprint import summary
+from bitwatt.ledger import Ledger
 from bitwatt.readings import Device, Energy, Metered
 from factories import transformer_run
 
@@ -162,6 +163,27 @@ def test_check_uses_the_baseline_that_was_set(runs, capsys):
     baselines.put(run, summary(run))
     assert "within budget" in told(capsys, "check", "wider")
     assert "energy exceeded" in told(capsys, "check", "wider", "--repeat", status=1)
+
+
+def test_a_run_that_failed_or_counted_nothing_says_nothing_about_a_budget(runs, capsys):
+    (runs / "bitwatt.toml").write_text('[budget]\nflops = "1 TFLOP"\n')
+    kept("broken", status="failed: exit code 3")
+    assert "did not end well (failed: exit code 3)" in told(capsys, "check", "broken", status=2)
+    store.save(replace(store.load("main-0"), id="silent-0", name="silent", ledger=Ledger()))
+    assert "nothing was counted in silent" in " ".join(told(capsys, "check", "silent", status=1).split())
+
+
+def test_a_baseline_is_asked_for_only_where_a_limit_needs_it(runs, capsys):
+    from bitwatt.store import baselines
+
+    run = store.load("main-0")
+    baselines.put(run, summary(run))
+    (runs / "bitwatt.toml").write_text('[budget]\nflops = "1 TFLOP"\n')
+    assert "within budget" in told(capsys, "check", "main-0")
+    store.find("main-0").unlink()
+    assert "within budget" in told(capsys, "check", "wider")
+    (runs / "bitwatt.toml").write_text('[budget]\nflops = "+2 %"\n')
+    assert "the baseline's run main-0 is gone" in told(capsys, "check", "wider", status=2)
 
 
 def test_check_writes_for_github(runs, capsys, monkeypatch):

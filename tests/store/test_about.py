@@ -195,3 +195,13 @@ def test_ids_of_one_second_are_apart():
     ids = {new_id(moment) for _ in range(20_000)}
     assert len(ids) == 20_000
     assert all(one.startswith("20260102-030405-") and len(one) == 24 for one in ids)
+
+
+def test_bitwatts_own_repository_is_not_the_programs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(revision, "script", [])
+    monkeypatch.setattr(sys, "argv", [str(Path(revision.__file__).parent / "__main__.py")])
+    assert revision.repository() is None
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    monkeypatch.setattr(revision, "script", [tmp_path / "project" / "train.py"])
+    assert revision.repository() == tmp_path / "project"

@@ -60,7 +60,11 @@ def main(args: argparse.Namespace) -> int:
         raise BitwattError(f"--summary without a file needs ${_STEP}, which GitHub sets; write --summary FILE")
     budget, settings = read(args.budget), settings_of(args)
     runs = _with_repetitions(args.run, args)
-    baseline = _baseline(args, budget.baseline, runs[0])
+    relative = any(limit.is_relative for limit in budget.limits)
+    baseline = _baseline(args, budget.baseline, runs[0]) if relative or args.baseline else []
+    for one in (*runs, *baseline):
+        if one.status != "ok":
+            raise BitwattError(f"run {one.id} did not end well ({one.status}): it says nothing about a budget")
     if same := {run.id for run in runs} & {run.id for run in baseline}:
         raise BitwattError(f"run {min(same)} stands on both sides: a run is not held against itself")
     outcomes = check(budget, runs, baseline, settings)

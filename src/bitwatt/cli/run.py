@@ -75,6 +75,9 @@ def split(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def main(args: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from bitwatt import revision
     from bitwatt.cli import command, launchers
     from bitwatt.cli.launchers import launcher
     from bitwatt.errors import BitwattError
@@ -92,6 +95,8 @@ def main(args: argparse.Namespace) -> int:
     script = os.path.splitext(os.path.basename(os.path.abspath(program[0])))[0] if program[0] != "-" else "stdin"
     name = args.name or (module[0] if module else script)
     code = None if module or _is_package(program[0]) else _compiled(program[0])
+    if module is None and program[0] != "-":
+        revision.script.append(Path(os.path.abspath(program[0])))
     closing = _Closing(args, measure(name, keep=not args.no_keep, store=args.store, strict=args.strict,
                                      exactness=args.exactness, command=shlex.join(program),
                                      meter=not args.no_meter, settings=settings_of(args), nvtx=args.nvtx, to=args.to,

@@ -57,7 +57,14 @@ def is_filter(word: str, store: Store = None) -> bool:
 def baseline_of(run: Run, store: Store = None) -> Run | None:
     """What `bitwatt baseline set` chose for this project and kind of machine."""
     found = baselines.find(run, store=store)
-    return None if found is None else load(found.run, store)
+    if found is None:
+        return None
+    try:
+        return load(found.run, store)
+    except UnknownNameError as error:
+        raise UnknownNameError(
+            f"the baseline's run {found.run} is gone: see bitwatt baseline set, or bitwatt baseline clear"
+        ) from error
 
 
 def repeating(run: Run, store: Store = None) -> list[Run]:
