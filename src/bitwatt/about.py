@@ -56,6 +56,8 @@ def described(
     """As the user told it: checked, texts not too long."""
     if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
         raise BitwattError(f"batch_size={batch_size!r}: it is a whole number")
+    if batch_size is not None and batch_size.__index__() < 1:
+        raise BitwattError(f"batch_size={batch_size!r}: a batch has at least one sample")
     return About(
         tags=tags_of(tags),
         version=text(version),

@@ -20,10 +20,20 @@ def printable(text: str) -> str:
     return "".join("?" if unicodedata.category(c) in _STEERING else c for c in text)
 
 
+def in_lines(text: str) -> str:
+    """Several lines, each as `printable` makes it."""
+    return "\n".join(map(printable, text.split("\n")))
+
+
 def in_csv(text: str) -> str:
     """A spreadsheet computes what begins with one of these signs; behind an apostrophe it is text."""
     text = encodable(text)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r", "\n") else text
+
+
+def in_printed_csv(text: str) -> str:
+    """As `in_csv`, for a table that may go to a terminal: lines and tabs stay, what steers it does not."""
+    return in_csv(text if text.isprintable() else "".join(c if c in "\t\n" else printable(c) for c in text))
 
 
 def encodable(text: str) -> str:

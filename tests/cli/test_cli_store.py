@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from bitwatt import store
 from bitwatt.about import described
 from bitwatt.cli import main
 from bitwatt.fingerprint import summary
+from bitwatt.harmless import printable
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.ranks.shares import shares
 from bitwatt.records import Rank
@@ -84,8 +86,8 @@ def test_ls_gives_programs_exact_numbers(capsys):
     chosen = json.loads(told(capsys, "ls", "aa1", "--format", "json", "--columns", "flops,param.lr,tags"))
     assert chosen == [{"id": "aa1", "flops": found[0]["totals"]["flops"], "param.lr": 0.1, "tags": {"good": ""}}]
     rows = list(csv.DictReader(io.StringIO(told(capsys, "ls", "--format", "csv"))))
-    assert rows[0]["name"] == HOSTILE
-    assert rows[0]["tag_31mred"] == "'=1+1\x07"
+    assert rows[0]["name"] == "\n".join(map(printable, HOSTILE.split("\n")))  # it may go to a terminal
+    assert rows[0]["tag_31mred"] == "'=1+1?"
     assert told(capsys, "ls", "aa1", "--format", "csv", "--columns", "id,tags") == "id,tags\naa1,good\n"
 
 
@@ -152,8 +154,51 @@ def test_a_file_of_an_older_version_can_be_tagged(capsys):
 
 
 def test_a_run_under_way_is_not_tagged(capsys):
-    store.save(transformer_run(1, 16, batch=4, id="live", status=UNDER_WAY))
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    store.save(transformer_run(1, 16, batch=4, id="live", status=UNDER_WAY, started=now))
     assert "is under way" in told(capsys, "tag", "live", "x", status=2)
+
+
+def test_a_killed_run_is_shown_as_cut_off_and_can_be_tagged(capsys):
+    store.save(transformer_run(1, 16, batch=4, id="dead", status=UNDER_WAY, started="2026-01-01T00:00:00.000+00:00"))
+    assert "cut off" in told(capsys, "ls", "dead")
+    assert "cut off" in told(capsys, "report", "dead")
+    told(capsys, "tag", "dead", "x")
+    assert store.load("dead").about.tags == {"x": ""}
+
+
+def test_two_files_of_one_run_are_listed_and_removed_by_themselves(capsys):
+    Path(".bitwatt/copy.run").write_bytes(Path(".bitwatt/aa1.run").read_bytes())
+    assert told(capsys, "ls", "aa1").count("aa1") == 2
+    told(capsys, "rm", ".bitwatt/copy.run", str(Path(".bitwatt/copy.run").absolute()), "--yes")
+    assert Path(".bitwatt/aa1.run").exists()
+    assert not Path(".bitwatt/copy.run").exists()
+
+
+def test_a_store_that_cannot_be_read_is_one_sentence(capsys):
+    assert told(capsys, "ls", "--store", "x" * 300, status=2).endswith(": File name too long\n")
+
+
+def test_mistakes_of_ls_are_one_sentence(capsys):
+    assert "--limit -1" in told(capsys, "ls", "--limit", "-1", status=2)
+    for filter in ("since=99999999999d", "since=0001-01-01T00:00:00+14:00"):
+        assert "no time, or out of reach" in told(capsys, "ls", filter, status=2)
+    assert told(capsys, "ls", "started=9999-12-31") == "none of the 3 runs in .bitwatt fulfils started=9999-12-31\n"
+    Path("x.py").write_text("raise SystemExit('it ran')")
+    assert "at least one sample" in told(capsys, "run", "--batch-size", "-3", "x.py", status=2)
+
+
+def test_errors_and_markdown_steer_no_terminal(capsys):
+    assert "\x1b" not in told(capsys, "report", "\x1b[2Jnobody", status=2)
+    shown = told(capsys, "report", "bb1", "--format", "markdown")
+    assert "owned" in shown
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+
+
+def test_a_job_is_found_by_its_id(capsys):
+    keep_job()
+    assert store.load("job-1").id == "r0"
+    assert "job-1" in told(capsys, "ls", "job-1")
 
 
 def ids() -> list[str]:

@@ -12,6 +12,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from html import unescape
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -180,7 +181,7 @@ def test_a_run_outside_the_store_is_not_read(served, tmp_path):
         assert served.ask(f"/api/compare?{urlencode([('run', word), ('run', 'run-004')])}").status == 400
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 def test_it_only_tells(served, method):
     before = sorted((path.name, path.stat().st_mtime_ns) for path in served.folder.iterdir())
     for path in ("/", "/runs/run-004", "/api/runs/run-004", "/login"):
@@ -532,3 +533,46 @@ def test_mistakes_are_one_sentence(tmp_path, capsys, monkeypatch):
         capsys.readouterr().err
         == "bitwatt: the dashboard needs FastAPI and uvicorn: pip install 'bitwatt[dashboard]'\n"
     )
+
+
+@pytest.mark.parametrize("path", ["/", "/live", "/api/runs", "/api/live", "/nothing"])
+def test_head_is_get_without_a_body(served, path):
+    answer = served.ask(path, "HEAD")
+    assert answer.body == b""
+    assert answer.status == (404 if path == "/nothing" else 200)
+    assert "content-security-policy" in answer.headers
+
+
+def test_what_is_too_much_to_ask_is_refused(served):
+    many = urlencode([("q", "x " * 1_100)])
+    for query in (many, "q=%00", "where=%00", "where=since%3D0001-01-01T00:00:00%2B14:00", "q=" + "x" * 30_000):
+        assert served.ask(f"/api/runs?{query}").status == 400, query[:40]
+    assert json.loads(served.ask(f"/api/runs?offset={10**25}").body)["runs"] == []
+
+
+def test_a_run_under_way_with_odd_sums_is_shown(tmp_path):
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000+00:00", time.gmtime())
+    run = make_run([], id="odd", name="odd", started=now, seconds=0.0, status="under way")
+    store.save(run, tmp_path, summary={"totals": {"x": 1}})
+    live = Live(Catalog(tmp_path))
+    assert [told["name"] for told in live.look()] == ["odd"]
+    live.catalog.close()
+
+
+def test_the_link_of_a_model_without_a_version_leads_to_its_runs(tmp_path):
+    name = "long " * 30 + "name"
+    told = {"accuracy": {"last": 0.5, "min": 0.5, "max": 0.5, "count": 1.0}}
+    for number in range(2):
+        run = make_run([], id=f"r{number}", name=name, started=f"2026-01-0{number + 1}T00:00:00.000+00:00")
+        keep(replace(run, about=About(metrics=told)), tmp_path)
+    keep(make_run([], id="other", name="other", started="2026-01-03T00:00:00.000+00:00"), tmp_path)
+    with serving(tmp_path) as found:
+        page = found.ask("/trends?metric=accuracy").body.decode()
+        [to] = re.findall(r'rowheader"><a href="([^"]*)"', page)
+        shown = found.ask(unescape(to)).body.decode()
+    assert len(names(shown)) == 2
+
+
+def test_a_port_that_is_none_is_refused(tmp_path, capsys):
+    assert main(["serve", "--store", str(tmp_path), "--port", "99999"]) == 2
+    assert capsys.readouterr().err == "bitwatt: 99999 is no port: 0 to 65535, 0 for any\n"

@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 def test_the_device_is_probed_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     found = probe(seconds=2.0)
+    assert found[0].threads == torch.get_num_threads()  # the processor first
+    found = found[1:]
     assert [one.device for one in found] == [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     one = found[0]
     assert {"fp32", "fp16", "bf16", "bandwidth"} <= set(one.rates), one.skipped

@@ -499,6 +499,34 @@ def test_a_service_that_does_not_answer_costs_one_wait_and_no_run() -> None:
     assert at_close(Settings(), BEGIN, END) == {}
 
 
+def test_an_outage_is_waited_for_once_and_a_quick_refusal_is_told_again() -> None:
+    with serving(Answer({}, delay=5)) as server:
+        told, began = switched_on("uk", server.url, grid_timeout_s=0.4), time.monotonic()
+        assert at_close(told, BEGIN, END) == {}
+        for day in range(10):
+            grid = ask(told, BEGIN - timedelta(days=day), END - timedelta(days=day))
+            assert re.search("in time|within", grid.because), grid.because
+            assert grid.because.endswith(", a moment ago")
+        assert time.monotonic() - began < 2
+        assert len(server.requests) == 1
+    with serving(Answer({}, status=404)) as server:
+        told = switched_on("uk", server.url)
+        assert "404" in ask(told, BEGIN, END).because
+        assert "moment" not in ask(told, BEGIN, END).because  # of another time it may know more
+
+
+@pytest.mark.parametrize(("joules", "asked"), [(None, 0), (1e6, 1)])
+def test_the_grid_is_asked_only_of_energy_that_is_known(joules: float | None, asked: int) -> None:
+    sensors = [] if joules is None else [FakeSensor(Clock(), {"cpu:0": joules})]
+    with serving(Answer({}, status=503)) as server:
+        told = switched_on("uk", server.url)
+        with bitwatt.measure("dark", keep=False, meter=Meter(sensors, shared=False), settings=told) as session:
+            time.sleep(0.02)
+        assert len(server.requests) == asked
+        bitwatt.report(session.run, settings=told)
+        assert len(server.requests) == 2 * asked
+
+
 def test_rubbish_in_a_run_is_no_answer() -> None:
     told = switched_on("uk", "http://127.0.0.1:9")
     question = held.question(told)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,9 +28,8 @@ def test_products_and_copies_are_timed(library: str, monkeypatch: pytest.MonkeyP
     found = probing.find_spec
     if library == "numpy":
         monkeypatch.setattr(probing, "find_spec", lambda name: None if name == "torch" else found(name))
-    (one,) = probe(seconds=0.2, cpu_name="A processor")
-    if one.device != "A processor":
-        pytest.skip("a CUDA device is here: tests/gpu")
+    one = probe(seconds=0.2, cpu_name="A processor")[0]
+    assert one.device == "A processor"
     assert one.library.startswith(library)
     assert {"fp64", "fp32", "bandwidth"} <= set(one.rates)
     for rate in one.rates.values():
@@ -104,3 +105,43 @@ def test_doctor_probes_and_keeps(capsys: pytest.CaptureFixture[str], monkeypatch
     assert "bandwidth     4 TB/s at 1.07 GB, median of 7; 83% of the catalogue's" in out
     assert "fp8           not measured: RuntimeError: no" in out
     assert measured("NVIDIA H200") == {"bf16": 7e14, "bandwidth": 4e12}
+
+
+def test_the_processor_is_timed_beside_cuda_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    places: list[str] = []
+
+    def note(self: Any, *_: Any) -> Probe:
+        places.append(self.place)
+        return Probe(self.place, "torch", "today")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(probing._Torch, "probe", note)
+    probe()
+    assert places == ["cpu", "cuda:0", "cuda:1"]
+
+
+def test_the_number_of_threads_is_kept_and_too_few_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    from bitwatt.cli import main
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(probing, "usable_cores", lambda: 4)
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        assert main(["doctor", "--probe"]) == 0
+    finally:
+        torch.set_num_threads(before)
+    out = capsys.readouterr().out
+    assert ", 1 thread)" in out
+    assert "4 cores are usable; set OMP_NUM_THREADS=4" in out
+    (kept,) = json.loads(state_file().read_text()).values()
+    assert (kept["threads"], kept["cores"]) == (1, 4)
+
+
+def test_cores_are_those_that_the_process_may_use() -> None:
+    assert 1 <= probing.usable_cores() <= (os.cpu_count() or 1)

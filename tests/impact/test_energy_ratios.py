@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from bitwatt.impact.money import cost, device_hours
 from bitwatt.impact.utilisation import utilisation
 from bitwatt.impact.work import Executed, executed
 from bitwatt.ledger import Row
+from bitwatt.metering import Meter
 from bitwatt.readings import Device, Energy, Metered, PhaseEnergy
 from bitwatt.records import Op, Run, TensorSpec
+from bitwatt.sensors.process import Process
 from factories import make_run, metered
 
 GPU = Device("gpu:0", "gpu", "NVIDIA H200")
@@ -102,10 +105,19 @@ def test_the_weakest_way_names_a_sum() -> None:
 
 
 def test_transfer_is_the_users_coefficient_times_bytes() -> None:
-    run = metered(usage={"network_sent_bytes": 1e9, "network_received_bytes": 3e9})
+    run = metered(usage={"host.network_sent_bytes": 1e9, "host.network_received_bytes": 3e9})
     assert transfer(run, 2e-8) == pytest.approx(80)
     assert transfer(run, None) is None
     assert transfer(metered(usage={}), 2e-8) is None
+
+
+def test_transfer_is_of_what_the_meter_itself_writes_down() -> None:
+    if not Path("/proc/net/dev").exists():
+        pytest.skip("the system tells nothing of its network")
+    with bitwatt.measure("network", keep=False, meter=Meter([Process()], shared=False)) as session:
+        pass
+    assert session.run.meter is not None
+    assert transfer(session.run.meter, 1e-8) is not None
 
 
 def test_formats_are_those_that_ran() -> None:

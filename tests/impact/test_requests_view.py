@@ -53,6 +53,11 @@ def test_without_a_baseline_the_measured_load_is_assumed_and_said() -> None:
     assert found.energy_kwh == pytest.approx(5 * 40 * MONTH_S / 3.6e6)
     assert "no idle baseline is known" in found.rule
     assert "PUE not applied" in found.rule
+    assert "as measured" in found.rule
+    guessed = monthly(Served(500, 100.0, 20_000.0, how="modelled"), 5.0)
+    assert guessed is not None
+    assert "as measured" not in guessed.rule
+    assert guessed.rule.endswith("; modelled")
     nothing = monthly(Served(500, 100.0), 5.0)
     assert nothing is not None
     assert (nothing.energy_kwh, nothing.grams, nothing.cost) == (None, None, None)

@@ -129,3 +129,35 @@ def test_threads_that_share_processors_and_then_sleep_are_idle_while_they_sleep(
     wants(machine, 10, cpu=0.0, wanted=0.0)
     window.end()
     assert window.metered({}).usage["idle_seconds"] == pytest.approx(10)
+
+
+def test_idle_energy_is_no_more_than_what_is_known_of_the_device():
+    idle.keep({CPU: 60.0, GPU: 250.0})
+    machine = Machine()
+    window = machine.meter.window()
+    machine.run(20, cpu=0.0, busy=0.0)
+    machine.sensor.lose("permission denied")
+    machine.run(20, cpu=0.0)
+    window.end()
+    for part in window.metered({}).energy:
+        assert part.energy_j == pytest.approx({CPU: 50.0, GPU: 200.0}[part.device.id] * 20)
+        assert part.idle_seconds == pytest.approx(20, abs=1.5)  # of the 40 s, those in which its counter was read
+        assert part.idle_j == pytest.approx(part.energy_j)  # the baseline is above what it drew
+
+
+def test_doctor_keeps_no_baseline_of_a_busy_device(monkeypatch, capsys):
+    from bitwatt.cli import main
+
+    found = {CPU: (20.0, None), GPU: (400.0, 0.93), "gpu:GPU-2": (75.0, 0.01)}
+    monkeypatch.setattr(idle, "measure", lambda *_: found)
+    assert main(["doctor", "--idle", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "400.0 W (93% busy: not kept" in out
+    assert idle.baseline() == {CPU: 20.0, "gpu:GPU-2": 75.0}
+
+
+def test_how_busy_a_device_was_is_told_with_its_baseline():
+    machine = Machine()
+    found = idle.measure(machine.meter, 20, sleep=lambda s: machine.run(s, busy=0.5))
+    assert found[GPU] == (pytest.approx(200.0), pytest.approx(0.5))
+    assert found[CPU][1] is None

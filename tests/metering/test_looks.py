@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +89,52 @@ def test_a_gpu_that_is_dear_to_look_at_is_glanced_at_so_that_its_idle_time_is_tr
     (gpu,) = [part for part in window.metered({}).energy if part.device.id == "gpu:1"]
     assert sensor.looks < 40
     assert gpu.idle_seconds == pytest.approx(30.0, abs=1.8)
+
+
+class Dearest(Slow):
+    """A look takes more than the thread may take in ten seconds."""
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__(clock)
+        self.glanced: list[float] = []
+
+    def read(self) -> list[Reading]:
+        self.look()
+        return super().read()
+
+    def look(self) -> list[Reading]:
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            """Burn it."""
+        return super().look()
+
+    def glance(self) -> list[Reading]:
+        self.glanced.append(time.monotonic())
+        return super().glance()
+
+
+def test_glances_go_on_while_the_threads_cpu_time_is_spent() -> None:
+    sensor = Dearest([0.0])
+    meter = Meter([sensor], interval=0.2)
+    window = meter.window(all_devices=True)
+    time.sleep(3.0)
+    looks = sensor.looks
+    window.end()
+    assert looks <= 4  # one at the beginning, one by the thread: then it rests for ten seconds
+    assert len(sensor.glanced) >= 6
+
+
+def test_who_follows_the_poller_hears_its_glances(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    clock = [0.0]
+    poller, follower = (Meter([Dearest(clock)], clock=lambda: clock[0], thread=False, shared=True) for _ in range(2))
+    windows = [poller.window(all_devices=True), follower.window(all_devices=True)]
+    for _ in range(60):
+        clock[0] += 1.0
+        poller.tick()
+        follower.tick()
+    for window in windows:
+        window.end()
+    for window in windows:
+        (gpu,) = [part for part in window.metered({}).energy if part.device.id == "gpu:1"]
+        assert gpu.idle_seconds == pytest.approx(30.0, abs=1.8)

@@ -114,6 +114,49 @@ def test_a_clock_that_jumps_gives_no_absurd_joule(jump):
     assert (energy.idle_seconds or 0) <= 20 + 1e-6
 
 
+def test_a_clock_that_goes_back_leaves_the_mean_power_unknown():
+    machine = Machine({CPU: 50.0})
+    window = machine.meter.window()
+    machine.run(60)
+    machine.clock.advance(-50)
+    machine.run(10)
+    window.end()
+    energy = part(window.metered({}), CPU)
+    assert energy.mean_w is None  # some 3 kJ in what seem to be 20 s
+    assert "the clock went back" in energy.note
+
+
+def test_a_mean_above_what_the_device_can_draw_is_left_out():
+    class Late:
+        """Its counter is half a second late: a short run is told what was drawn before it."""
+
+        name = "late"
+
+        def __init__(self) -> None:
+            self.values = iter([0.0, 0.0, 200.0])
+
+        def why_absent(self) -> None:
+            return None
+
+        def open(self) -> list[Device]:
+            return [Device(CPU, "cpu", ceiling_w=400.0, resolution_s=0.001)]
+
+        def read(self) -> list[Reading]:
+            return [Reading(CPU, "energy_j", next(self.values, 200.0))]
+
+        def close(self) -> None: ...
+
+    clock = FakeClock()
+    meter = Meter([Late()], clock=clock.monotonic, thread=False)
+    window = meter.window()
+    clock.advance(0.1)
+    meter.read()
+    window.end()
+    energy = part(window.metered({}), CPU)
+    assert (energy.energy_j, energy.mean_w) == (200.0, None)
+    assert "more than it can draw" in energy.note
+
+
 def test_a_starved_thread_costs_detail_and_no_energy():
     machine = Machine()
     window = machine.meter.window()

@@ -210,3 +210,16 @@ def test_a_gpu_that_idles_beside_the_program_is_left_out_and_told_of():
     metered = window.metered({})
     assert {one.device.id for one in metered.energy} == {CPU, GPU}
     assert "gpu:GPU-2 was not used and is left out: 700 J" in metered.notes
+
+
+def test_what_dcgm_tells_of_a_gpu_has_a_mean():
+    machine = Machine()
+    window = machine.meter.window()
+    for active in (0.9, 0.1, 0.1, 0.1):
+        machine.sensor.levels |= {(GPU, "dram_active"): active, (GPU, "tensor_active"): active / 2}
+        machine.run(1)
+    window.end()
+    usage = window.metered({}).usage
+    assert usage[f"{GPU}.dram_active_mean"] == pytest.approx(0.3)
+    assert usage[f"{GPU}.tensor_active_mean"] == pytest.approx(0.15)
+    assert usage[f"{GPU}.dram_active_peak"] == pytest.approx(0.9)

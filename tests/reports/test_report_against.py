@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import bitwatt
+from bitwatt import grid
 from bitwatt.cli import main
 from bitwatt.config import settings
 from bitwatt.fingerprint import summary
@@ -102,6 +103,19 @@ def test_machines_have_their_spread(kept: Path, capsys: pytest.CaptureFixture[st
     assert by_id["A Processor, 8 threads", "m1"]["energy_of"] == "cpu"
     assert found["left_out"] == {"without measured energy": 2, "without counted work": 1}
     assert len(surveyed(capsys, kept)["machines"]) == 3
+
+
+def test_machines_say_why_grams_are_unknown_and_ask_only_of_runs_they_show(
+    kept: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    real = grid.ask
+    monkeypatch.setattr(grid, "ask", lambda *args: asked.append(args) or real(*args))
+    (why, runs), *_ = surveyed(capsys, kept, "task")["without_carbon"].items()
+    assert why == "no country, intensity or grid provider is set"
+    assert runs == len(asked) == 5  # three, one and one: not the two without energy, nor that without work
+    assert main(["machines", "task", "--store", str(kept)]) == 0
+    assert f"CO2e of 5 runs unknown: {why}" in " ".join(capsys.readouterr().out.split())
 
 
 def test_grams_and_modelled_energy_are_shown_where_asked_for(kept: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def test_without_a_counter_it_is_one_sentence_and_never_zero():
     run = transformer_run(meter=Metered(3.0, usage={"cpu_seconds": 2.0}))
     lines = block(bitwatt.report(run))
     assert lines[0] == "unknown: no counter can be read here (bitwatt doctor says why); 2 s of CPU time"
-    assert len(lines) <= 3
+    assert len(lines) <= 4
     assert " 0 J" not in bitwatt.report(run)
     assert json.loads(bitwatt.report(run, format="json"))["energy"]["energy_j"] is None
     assert "J/TFLOP" not in bitwatt.report(run)
@@ -139,10 +139,64 @@ def test_work_that_is_missing_makes_ratios_upper_bounds():
 
 
 def test_energy_of_the_network_is_modelled_and_in_no_sum():
-    run = transformer_run(meter=metered(usage={"network_sent_bytes": 3e9, "network_received_bytes": 1e9}))
-    assert "network: 40 J modelled, in no sum" in said(run, transfer_j_per_byte=1e-8)
+    run = transformer_run(meter=metered(usage={"host.network_sent_bytes": 3e9, "host.network_received_bytes": 1e9}))
+    assert "network: 40 J of the whole machine, modelled, in no sum" in said(run, transfer_j_per_byte=1e-8)
     assert said(run, transfer_j_per_byte=1e-8).startswith("3.6 kJ measured")
     assert "network" not in said(run)
+
+
+def test_a_wait_has_joules_only_where_they_are_known():
+    known = {"preprocess": PhaseEnergy({"cpu": 5.0}, "apportioned", 1.31)}
+    assert "waited: for data 1.31 s meter:" in said(transformer_run(meter=Metered(3.0, phases=known)))
+    with_energy = metered(phases={"preprocess": PhaseEnergy({"cpu:0": 5.0}, "apportioned", 1.31)})
+    assert "waited: for data 1.31 s, ~5 J" in said(transformer_run(meter=with_energy))
+
+
+def test_hours_of_devices():
+    run = transformer_run(meter=metered(seconds=7200.0, usage={"cpu_seconds": 5400.0}))
+    assert "used: 1 h 30 min CPU, 2 GPU-hours, 1.5 CPU-hours" in said(run)
+    found = json.loads(bitwatt.report(run, format="json"))["energy"]
+    assert (found["gpu_hours"], found["cpu_hours"]) == (2.0, 1.5)
+    without = json.loads(bitwatt.report(transformer_run(meter=Metered(3.0)), format="json"))["energy"]
+    assert without["cpu_hours"] is None
+
+
+def test_a_price_without_energy_says_what_it_lacks():
+    text = said(transformer_run(meter=Metered(7200.0)), price_per_device_hour=3.0, price_per_kwh=0.3)
+    assert "cost: 6.00 (without electricity: no energy was measured)" in text
+    assert "without electricity" not in said(transformer_run(meter=Metered(7200.0)), price_per_device_hour=3.0)
+
+
+def test_programs_are_told_the_settings_that_were_used():
+    run = transformer_run(meter=metered())
+    found = json.loads(bitwatt.report(run, format="json", settings=settings("/", pue=1.5)))["energy"]
+    assert (found["carbon"]["pue"], found["settings"]) == (1.5, {"pue": "1.5 (pue=)"})
+    assert found["settings_at_run"] == {"pue": "1.2 (bitwatt.toml)"}
+
+
+def test_bandwidth_of_memory_is_measured_where_a_counter_saw_it_and_else_modelled():
+    gpu = replace(metered().energy[0], device=Device("gpu:GPU-1", "gpu", "NVIDIA H200"))
+    seen = metered(energy=(gpu,), usage={"gpu:GPU-1.dram_active_mean": 0.25})
+    found = json.loads(bitwatt.report(transformer_run(meter=seen), format="json"))["energy"]["memory_bandwidth"]
+    assert (found["bytes_per_s"], found["how"]) == (pytest.approx(0.25 * 4.8e12), "measured")
+    assert "memory bandwidth: 1.2 TB/s, 25.0 % of its peak · measured (DCGM" in said(transformer_run(meter=seen))
+    op = mm_op(64, 64, 64)  # float32: three matrices of 64 x 64
+    run = make_run([Row("forward", "", op, 1000)], meter=Metered(2.0, usage={"cpu_seconds": 2.0}))
+    found = json.loads(bitwatt.report(run, format="json"))["energy"]["memory_bandwidth"]
+    assert found["how"] == "modelled"
+    assert found["bytes_per_s"] == pytest.approx(1000 * 3 * 64 * 64 * 4 / run.seconds)
+
+
+def test_where_data_came_from_and_what_nobody_tells():
+    usage = {"disk_read_bytes": 3e9, "io_read_bytes": 5e9, "host.network_received_bytes": 7e6}
+    run = make_run([], meter=Metered(2.0, usage=usage))
+    data = json.loads(bitwatt.report(run, format="json"))["throughput"]["data"]
+    assert (data["disk_bytes"], data["cache_bytes"], data["network_received_bytes"]) == (3e9, 2e9, 7e6)
+    assert (data["network_sent_bytes"], data["pattern"]) == (None, None)
+    assert data["pattern_because"] == "the OS does not tell sequential from random"
+    text = " ".join(bitwatt.report(run).split())
+    assert "data: 3 GB from disk, 2 GB from page cache, pipes and sockets, 7 MB received" in text
+    assert "throughput" not in json.loads(bitwatt.report(make_run([], meter=Metered(2.0)), format="json"))
 
 
 def test_settings_are_told_by_place():

@@ -123,6 +123,39 @@ def test_tasks_and_asynchronous_streams() -> None:
     assert found.busy_s < found.sum_s / 2  # ten at a time
 
 
+def test_an_asynchronous_stream_is_the_function_s_own() -> None:
+    served, seen = meter(), list[Any]()
+
+    @served
+    async def stream() -> Any:
+        try:
+            seen.append((yield 1))
+            try:
+                yield 2
+            except ValueError as error:
+                yield str(error)
+            yield 4
+        finally:
+            await asyncio.sleep(0)
+            seen.append("closed")
+
+    async def main() -> None:
+        pieces = stream()
+        assert await anext(pieces) == 1
+        assert await pieces.asend("hello") == 2
+        assert await pieces.athrow(ValueError("caught")) == "caught"
+        await pieces.aclose()
+        assert seen == ["hello", "closed"]  # at once, not when the collector comes by
+        pieces = stream()
+        await anext(pieces)
+        with pytest.raises(KeyError):
+            await pieces.athrow(KeyError("mine"))
+
+    asyncio.run(main())
+    found = closed(served)
+    assert (found.count, found.failed) == (2, 1)
+
+
 def test_requests_under_way_belong_to_the_run_that_closes() -> None:
     served = meter()
     with served.request():
@@ -236,6 +269,19 @@ def test_wsgi() -> None:
     found = closed(served)
     assert (found.count, found.failed) == (4, 1)  # what the client got wrong was served
     assert found.percentile(0.5) >= 0.0198  # until the last piece
+
+
+def test_wsgi_keeps_the_length_that_a_server_tells() -> None:
+    def whole(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"hello"]
+
+    served = meter()
+    with wsgi_server(served.wsgi(whole)) as url, urllib.request.urlopen(url) as answer:
+        assert (answer.headers["Content-Length"], answer.read()) == ("5", b"hello")
+    with wsgi_server(served.wsgi(application)) as url, urllib.request.urlopen(url) as answer:
+        assert answer.headers["Content-Length"] is None
+    assert closed(served).count == 2
 
 
 def test_asgi(tmp_path: Path) -> None:

@@ -153,7 +153,7 @@ def test_options_are_written_after_the_name(tmp_path: Path) -> None:
     for text, problem in {
         "nosuch": "no sink is called 'nosuch'; there are csv",
         "csv=a.csv,colour=red": "csv has no option 'colour'; it has path, patience",
-        "prometheus=many": "invalid literal",
+        "prometheus=bogus=1": "'bogus=1' is no port; options are port, host",
         "prometheus=99999": "is no port",
         "csv=a.csv,patience=long": "could not convert",
     }.items():

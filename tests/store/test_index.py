@@ -4,16 +4,18 @@ import os
 import sqlite3
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from bitwatt import store
-from bitwatt.errors import UnknownNameError
+from bitwatt.errors import BitwattError, UnknownNameError
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.records import Machine, Rank
 from bitwatt.store import columns, index, migrations
 from bitwatt.store.changes import tag
+from bitwatt.store.filters import condition
 from bitwatt.store.index import Index
 
 
@@ -70,6 +72,8 @@ def test_filters_choose(runs, where, found):
     [
         ("nmae=x", "no field 'nmae' \\(did you mean name\\?\\); known are batch_size"),
         ("flops>many", "flops is a number, 'many' is none"), ("name>x", "name is text"), ("since=soon", "no time"),
+        ("flops>1 kB", "flops is in FLOP, '1 kB' is in B"), ("macs>1 GFLOP", "macs is in MAC"),
+        ("time>1 FLOP", "time is in s"), ("batch_size>3 s", "batch_size is in no unit"),
         ("param.lr>adam", "no number"), ("since>2026", "write since=2026"), ("machine>3", "machine is text"),
     ],
 )  # fmt: skip
@@ -205,3 +209,74 @@ def test_a_large_store_is_found_in_through_the_index(runs, kept, monkeypatch):
         assert [header.id for header in store.ranked()] == ["b2"]
         assert [header.id for header in store.ranked(since=day(4))] == ["b2"]
         assert store.ranked(since="2026-01-04T12:00:00.001+00:00") == []
+
+
+def test_units_of_energy_are_joules_or_watt_hours():
+    assert condition("energy>1 kWh").bound == (3.6e6,)
+    assert condition("energy_j>1 kJ").bound == (1e3,)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (["x"] * 1_100, "1,100 filters"), (["x" * 60_000], "60,000 letters"), (["name~" + "%" * 19_000], None),
+        (["name~" + "字" * 19_000], "too long"), (["a\0b"], "NUL"), ([" " * 19_000], None),
+    ],
+)  # fmt: skip
+def test_what_is_too_much_to_ask_costs_no_index(runs, where, said):
+    runs.refresh()
+    before = runs.path.stat().st_ino
+    if said is None:
+        runs.select(where)
+    else:
+        with pytest.raises(UnknownNameError, match=said):
+            runs.select(where)
+    assert runs.path.stat().st_ino == before
+
+
+def test_a_question_that_sqlite_refuses_costs_no_index(runs):
+    runs.refresh()
+    before = runs.path.stat().st_ino
+    with pytest.raises(BitwattError, match="too much to ask at once"):
+        runs._ask("SELECT " + " + ".join("1" * 2_000))
+    assert (runs.path.stat().st_ino, runs.count()) == (before, 4)
+
+
+@pytest.mark.parametrize(
+    "spoil", ["UPDATE texts SET header = '{bad'", "UPDATE texts SET header = '[]'", "DELETE FROM machines",
+              "UPDATE machines SET facts = '{bad' || id", "DROP TABLE tags",
+              "ALTER TABLE runs RENAME COLUMN job TO other"]
+)  # fmt: skip
+def test_a_spoiled_index_is_made_anew(runs, spoil):
+    runs.refresh().close()
+    database = sqlite3.connect(runs.path)
+    database.execute(spoil)
+    database.commit()
+    database.close()
+    with Index() as found:
+        assert [header.id for header in found.select(["tag!=nothing", "job!=nothing"])] == ALL
+    with Index() as again:
+        assert [header.id for header in again.select()] == ALL
+
+
+def test_runs_that_were_cut_off_are_found(runs, kept):
+    kept("now", status=UNDER_WAY, started=datetime.now(UTC).isoformat(timespec="milliseconds"))
+    assert [header.id for header in runs.select(["status=cut off"])] == ["b2"]
+    assert [header.id for header in runs.select(["status!=cut off"])] == ["now", "b1", "a2", "a1"]
+
+
+def test_numbers_beyond_sqlite_are_clamped(runs):
+    assert runs.select(offset=10**30) == []
+    assert [header.id for header in runs.select(limit=10**30)] == ALL
+
+
+def test_what_is_empty_is_found_as_such(runs):
+    assert [header.id for header in runs.select(["version="])] == ["b2", "b1", "a1"]
+    assert [header.id for header in runs.select(["version!="])] == ["a2"]
+
+
+def test_a_job_is_found_by_its_id_through_the_index(runs, monkeypatch):
+    assert [header.id for header in runs.select(["job-7"])] == ["b2"]
+    for large in (2, 500):
+        monkeypatch.setattr(store, "LARGE", large)
+        assert store.load("job-7").id == "b2"

@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 import bitwatt
 from bitwatt import store
 from bitwatt.cli import main
-from bitwatt.errors import BitwattError, RunFileError
+from bitwatt.errors import BitwattError, RunFileError, UnknownNameError
 from bitwatt.store import baselines, places
 from bitwatt.store.changes import remove, tag
 from bitwatt.store.index import Index
@@ -165,3 +165,20 @@ def test_a_folder_needs_no_fsspec():
 def test_a_file_url_is_a_folder(tmp_path):
     assert isinstance(places.place(f"file://{tmp_path}"), places.Folder)
     assert store.save(make_run(id="x"), f"file://{tmp_path}") == tmp_path / "x.run"
+
+
+def test_one_bad_entry_hides_no_other(tmp_path):
+    store.save(make_run(id="good"), tmp_path)
+    (tmp_path / "loop.run").symlink_to("loop.run")
+    (tmp_path / "folder.run").mkdir()
+    os.mkfifo(tmp_path / "pipe.run")
+    found, damaged = store.headers(tmp_path)
+    with Index(tmp_path) as index:
+        assert [one.id for one in index.select()] == [one.id for one in found] == ["good"]
+        assert sorted(map(str, index.damaged)) == sorted(map(str, damaged))
+    told = "\n".join(map(str, damaged))
+    assert all(f"{name}.run cannot be read" in told for name in ("folder", "loop", "pipe"))
+    with pytest.raises(RunFileError, match=r"loop\.run cannot be read"):  # it is there
+        store.load("loop", tmp_path)
+    with pytest.raises(UnknownNameError, match="has the id or name"):
+        store.load("x" * 300, tmp_path)

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from bitwatt import store
+from bitwatt.errors import BitwattError
+from bitwatt.store import changes
 from bitwatt.store.index import Index
 
 WRITER = """
@@ -132,3 +134,29 @@ def test_bitwatt_run_tells_where_the_run_went(tmp_path):
     [spare] = tmp_path.glob("bitwatt-*/*.run")
     assert f"show it again with: bitwatt report {spare}" in done.stderr
     assert "could not be kept in" in done.stderr
+
+
+def test_16_processes_that_tag_one_run_lose_no_tag(kept):
+    kept("big")
+    code = "import sys; from bitwatt.store.changes import tag; tag('big', [sys.argv[1]])"
+    children = [subprocess.Popen([sys.executable, "-c", code, f"t{n}"]) for n in range(16)]
+    assert [child.wait() for child in children] == [0] * 16
+    assert set(store.load("big").about.tags) == {f"t{n}" for n in range(16)}
+
+
+def test_tags_that_another_host_wrote_over_are_written_again(kept, monkeypatch):
+    where, pauses = kept("r"), []
+    before = where.read_bytes()
+
+    def overwritten(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) < 3:
+            where.write_bytes(before)
+
+    monkeypatch.setattr(changes.time, "sleep", overwritten)
+    assert changes.tag("r", ["mine"]).about.tags == {"mine": ""}
+    assert len(pauses) == 3
+    assert store.load("r").about.tags == {"mine": ""}
+    monkeypatch.setattr(changes.time, "sleep", lambda _: where.write_bytes(before))
+    with pytest.raises(BitwattError, match=r"others write to .* all the time"):
+        changes.tag("r", ["mine"])

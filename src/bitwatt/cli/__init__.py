@@ -58,13 +58,25 @@ def main(argv: list[str] | None = None) -> int:
             sys.stdout.flush()
         return status
     except BitwattError as error:
-        print(f"bitwatt: {error}", file=sys.stderr)
-        return 2
+        return _told(str(error))
     except BrokenPipeError:
         if args.verb == "run":
             raise  # the script's own, to end as it would without bitwatt
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing more to say
         return 1
+    except OSError as error:
+        if args.verb == "run":
+            raise
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return _told(f"{where}{error.strerror or error}")
+
+
+def _told(error: str) -> int:
+    """Names of runs and files may stand in it."""
+    from bitwatt.harmless import in_lines
+
+    print(f"bitwatt: {in_lines(error)}", file=sys.stderr)
+    return 2
 
 
 def _sorted(arguments: list[str]) -> list[str]:

@@ -20,6 +20,9 @@ WATCHED: dict[str, tuple[tuple[int, int], tuple[int, int]] | None] = {
     "tokenizers": None,
 }
 
+#: A device that is at work for more than this part of the time is not idle.
+IDLE = 0.05
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_store_option(parser)
@@ -74,7 +77,12 @@ def _probe(cpu: str) -> None:
         print("Probe\n  neither torch nor numpy is installed, so nothing was timed")
         return
     for one in probes:
-        print(f"Probe of {one.device} ({one.library})")
+        threads = f", {one.threads} {'thread' if one.threads == 1 else 'threads'}" if one.threads else ""
+        print(f"Probe of {one.device} ({one.library}{threads})")
+        if one.threads and one.cores and one.threads < one.cores:
+            print(
+                f"  these are no peaks: {one.cores} cores are usable; set OMP_NUM_THREADS={one.cores} and probe again"
+            )
         known = find(one.device)
         for name, rate in one.rates.items():
             unit = "B/s" if name == "bandwidth" else "OP/s" if name.startswith("int") else "FLOP/s"
@@ -163,10 +171,17 @@ def _measure_idle(seconds: float) -> int:
         for name, text in _sensors().items():
             print(f"  {name:<14}{text}")
         return 1
+    still = {device: power for device, (power, busy) in found.items() if busy is None or busy <= IDLE}
     for device, (power, busy) in found.items():
-        print(f"  {device:<14}{power:.1f} W" + (f" ({busy})" if busy else ""))
-    print(f"kept in {idle.keep({device: power for device, (power, _) in found.items()})}")
-    return 0
+        told = (
+            "" if busy is None else f" ({busy:.0%} busy{'' if device in still else ': not kept, since it is not idle'})"
+        )
+        print(f"  {device:<14}{power:.1f} W{told}")
+    if still:
+        print(f"kept in {idle.keep(still)}")
+    if len(still) < len(found):
+        print("Stop what uses the busy devices, and measure them again.")
+    return 0 if len(still) == len(found) else 1
 
 
 def _store(folder: Path | str) -> str:

@@ -40,11 +40,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from bitwatt.errors import UnknownNameError
+    from bitwatt.errors import BitwattError, UnknownNameError
+    from bitwatt.harmless import printable
     from bitwatt.store.index import Index
 
     if args.format not in FORMATS:
         raise UnknownNameError(f"--format is one of {', '.join(FORMATS)}, not {args.format!r}")
+    if args.limit is not None and args.limit < 0:
+        raise BitwattError(f"--limit {args.limit}: it is 0 for all, or more")
     where = [*args.filter, *(f"tag:{tag}" for tag in args.tag)]
     with Index(args.store) as index:
         if args.format == "text":
@@ -53,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
             found = index.select(where, args.sort, args.limit or None)
             (_json if args.format == "json" else _csv)(found, args)
         for error in index.damaged:
-            print(f"bitwatt: {error}", file=sys.stderr)
+            print(f"bitwatt: {printable(str(error))}", file=sys.stderr)
     return 0
 
 
@@ -102,7 +105,7 @@ def _together(index: Index, where: list[str], sort: str, limit: int) -> tuple[li
     while chunk := index.select(where, sort, step, seen):
         seen += len(chunk)
         for header in chunk:
-            key = (header.id,) if header.rank is None else (header.rank.job, header.name, "job")
+            key = (str(header.path),) if header.rank is None else (header.rank.job, header.name, "job")
             lines.setdefault(key, []).append(header)
         if step is None or len(lines) > limit:
             break
@@ -163,7 +166,7 @@ def _csv(found: list[Header], args: argparse.Namespace) -> None:
     import csv
 
     from bitwatt.cli.listing import value
-    from bitwatt.harmless import in_csv
+    from bitwatt.harmless import in_printed_csv
     from bitwatt.store.tables import runs_table
 
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -172,10 +175,10 @@ def _csv(found: list[Header], args: argparse.Namespace) -> None:
     else:
         made = runs_table(found)
         names, table = list(made.columns), made.rows
-    writer.writerow([in_csv(name) for name in names])
+    writer.writerow([in_printed_csv(name) for name in names])
     for row in table:
         cells = (
             " ".join(f"{k}={v}" if v else k for k, v in one.items()) if isinstance(one := row[name], dict) else one
             for name in names
         )
-        writer.writerow([in_csv(one) if isinstance(one, str) else one for one in cells])
+        writer.writerow([in_printed_csv(one) if isinstance(one, str) else one for one in cells])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from bitwatt.cli.options import add_store_option
 
 if TYPE_CHECKING:
-    from bitwatt.store import Header
+    from bitwatt.store import Header, Where
     from bitwatt.store.index import Index
 
 _SHOWN = 20
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
 def _chosen(index: Index, args: argparse.Namespace) -> list[Header]:
     """Runs that are named, or those that fulfil all filters: a mixture is not clear enough to remove anything."""
     from bitwatt.errors import BitwattError, UnknownNameError
-    from bitwatt.store import find, place, read, split
+    from bitwatt.store import absolute, find, place, read, split
     from bitwatt.store.filters import is_condition
 
     filters = [word for word in args.which if is_condition(word) and not word.endswith(".run")]
@@ -57,7 +57,7 @@ def _chosen(index: Index, args: argparse.Namespace) -> list[Header]:
         raise BitwattError("write either names of runs or filters, not both")
     if filters:
         return index.select(filters)
-    found: dict[str, Header] = {}
+    found: dict[Where, Header] = {}
     for word in args.which:
         there, name = split(find(word, args.store))
         headers, damaged = read(there, [name])
@@ -65,7 +65,7 @@ def _chosen(index: Index, args: argparse.Namespace) -> list[Header]:
             raise damaged[0]
         if not headers:
             raise UnknownNameError(f"there is no run {word!r} in {place(args.store).root}")
-        found[headers[0].id] = headers[0]
+        found[absolute(headers[0].path)] = headers[0]
     return list(found.values())
 
 

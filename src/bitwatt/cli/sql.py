@@ -67,7 +67,7 @@ def _print(names: list[str], rows: list[tuple[Any, ...]], format: str) -> None:
     from decimal import Decimal
 
     from bitwatt.cli.listing import drawn
-    from bitwatt.harmless import in_csv, on_terminal
+    from bitwatt.harmless import in_printed_csv, on_terminal
     from bitwatt.reports.text import fitting
 
     def plain(cell: Any) -> Any:
@@ -82,8 +82,8 @@ def _print(names: list[str], rows: list[tuple[Any, ...]], format: str) -> None:
         print(json.dumps([dict(zip(names, row, strict=True)) for row in cells], indent=2))
     elif format == "csv":
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(map(in_csv, names))
-        writer.writerows([[in_csv(cell) if isinstance(cell, str) else cell for cell in row] for row in cells])
+        writer.writerow(map(in_printed_csv, names))
+        writer.writerows([[in_printed_csv(cell) if isinstance(cell, str) else cell for cell in row] for row in cells])
     else:
         shown = [
             [

@@ -41,13 +41,16 @@ class Guard:
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        answer = _Answer(send)
+        is_head = scope["method"] == "HEAD"
+        if is_head:
+            scope = {**scope, "method": "GET"}
+        answer = _Answer(send, without_body=is_head)
         path, is_login = scope["path"], scope["path"] == LOGIN and self.token is not None
         # A name of another host that leads here is how a web page would reach a server that trusts its machine.
         if self.loopback and not is_loopback(host_of(headers.get(b"host", ""))):
             return await answer.refuse(421, "this server answers to localhost only")
         if scope["method"] != "GET" and not (is_login and scope["method"] == "POST"):
-            return await answer.refuse(405, "this server only tells: GET", [(b"allow", b"GET")])
+            return await answer.refuse(405, "this server only tells: GET", [(b"allow", b"GET, HEAD")])
         if not (is_login or path.startswith("/static/") or self._may(headers)):
             if path.startswith("/api/"):
                 return await answer.refuse(401, "a token is needed", [(b"www-authenticate", b"Bearer")])
@@ -64,16 +67,21 @@ class Guard:
 
 
 class _Answer:
-    """Sends what the app sends, with our headers."""
+    """Sends what the app sends, with our headers; of a HEAD nothing else, and ends it there, also if it is a stream."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, *, without_body: bool = False) -> None:
+        self._send, self._without_body, self._ended = send, without_body, False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             given = {name.lower() for name, _ in message["headers"]}
             added = {**HEADERS, **({} if b"cache-control" in given else {"cache-control": "private, no-cache"})}
             message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in added.items())]
+        elif self._without_body:
+            if self._ended:
+                return
+            self._ended = True
+            message = {"type": "http.response.body", "body": b""}
         await self._send(message)
 
     async def refuse(self, status: int, why: str, headers: list[tuple[bytes, bytes]] | None = None) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Any
 
@@ -18,12 +17,13 @@ from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
 from bitwatt.harmless import on_terminal
 from bitwatt.ranks.join import UNDER_WAY
+from bitwatt.ranks.silence import is_silent, written_at
 from bitwatt.reports.html.layout import Parts, note
 from bitwatt.store import Header, load
 from bitwatt.units import format_count, format_duration
 
-#: A run that was not written for so long was probably killed; one that has ended stays on the page for so long.
-SILENT_S, ENDED_S = 900.0, 600.0
+#: Seconds for which one that has ended stays on the page.
+ENDED_S = 600.0
 #: Runs that are looked at and shown, points of a line, metrics in a cell.
 _LOOKED, _SHOWN, _POINTS, _METRICS = 1_000, 50, 120, 4
 UNDER = f"status={UNDER_WAY}"
@@ -59,7 +59,7 @@ class Live:
         with self._lock:
             index = self.catalog.look()
             marked = index.select([UNDER], limit=_LOOKED)
-            going = {one.id: one for one in marked if _is_heard(one)}
+            going = {one.id: one for one in marked if not is_silent(one)}
             self.silent = max(index.count([UNDER]) - len(going), 0)
             for id in [id for id in self._seen if id not in going]:
                 self._end(id)
@@ -81,7 +81,7 @@ class Live:
         except (BitwattError, OSError):  # gone, or written anew just now: the next look sees it
             return
         seen.totals = known
-        seen.points = _thinned([*seen.points, (header.seconds, int(known["totals"]["flops"]))])
+        seen.points = _thinned([*seen.points, (header.seconds, int(known["totals"].get("flops", 0)))])
 
     def _end(self, id: str) -> None:
         """It has ended, was removed, or is silent."""
@@ -97,20 +97,6 @@ class Live:
             return
         seen.ended = seen.ended or now
         self._update(id, header)
-
-
-def _is_heard(header: Header) -> bool:
-    return datetime.now(UTC) - _written(header) < timedelta(seconds=SILENT_S)
-
-
-def _written(header: Header) -> datetime:
-    """When its file was last written, by the clock of the machine that runs it."""
-    try:
-        began = datetime.fromisoformat(header.started)
-        began = began if began.tzinfo is not None else began.replace(tzinfo=UTC)
-        return began + timedelta(seconds=header.seconds)
-    except (ValueError, OverflowError):
-        return datetime.min.replace(tzinfo=UTC)
 
 
 def _thinned(points: list[tuple[float, int]]) -> list[tuple[float, int]]:
@@ -136,7 +122,7 @@ def _told(seen: _Seen) -> dict[str, str]:
         "energy": ("" if how == "measured" else "~") + format_count(float(f"{joules:.3g}"), "J") if joules else "",
         "metrics": ", ".join(metrics[:_METRICS]),
         "points": _line(seen.points),
-        "written": f"{_written(header):%H:%M:%S} UTC",
+        "written": f"{written_at(header):%H:%M:%S} UTC",
     }
 
 

@@ -11,6 +11,7 @@ from bitwatt.errors import UnknownNameError
 from bitwatt.harmless import on_terminal
 from bitwatt.jobs import joined
 from bitwatt.ranks.join import UNDER_WAY, Joined
+from bitwatt.ranks.silence import state_of
 from bitwatt.reports.html.layout import Parts, note
 from bitwatt.reports.html.ranks import parts_of
 from bitwatt.store import Header
@@ -37,8 +38,8 @@ def jobs_page(catalog: Catalog) -> str:
 
 def _row(job: str, name: str, ranks: list[Header]) -> str:
     assert ranks[0].rank is not None
-    ended = next((one.status for one in ranks if one.status not in ("ok", UNDER_WAY)), "")
-    state = ended or (UNDER_WAY if any(one.status == UNDER_WAY for one in ranks) else "ok")
+    states = [state_of(one) for one in ranks]
+    state = next((one for one in states if one not in ("ok", UNDER_WAY)), UNDER_WAY if UNDER_WAY in states else "ok")
     time = format_duration(float(f"{max(one.seconds for one in ranks):.3g}"))
     cells = (f"{len(ranks)} of {ranks[0].rank.world}", on_terminal(ranks[0].started)[:19].replace("T", " "), time)
     told = "".join(

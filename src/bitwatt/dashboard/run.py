@@ -7,6 +7,7 @@ from bitwatt.dashboard.catalog import TEXT, Catalog, legible
 from bitwatt.dashboard.frame import framed, link, url, url_of_job, url_of_run
 from bitwatt.errors import BitwattError
 from bitwatt.ranks.join import UNDER_WAY
+from bitwatt.ranks.silence import state_of
 from bitwatt.reports.html.run import parts_of
 from bitwatt.reports.model import View
 from bitwatt.store import Header, load
@@ -26,7 +27,7 @@ def _drawn(catalog: Catalog, header: Header, before: Header | None) -> str:
 
 
 def _tools(header: Header, before: Header | None) -> str:
-    found = [link("/live", "Watch it", "button")] if header.status == UNDER_WAY else []
+    found = [link("/live", "Watch it", "button")] if state_of(header) == UNDER_WAY else []
     if before is not None:
         to = url("/compare", [("run", before.id), ("run", header.id)])
         found.append(link(to, "Compare with the one before", "button"))

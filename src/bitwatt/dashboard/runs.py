@@ -12,6 +12,7 @@ from bitwatt.dashboard.finding import is_number, search, titled
 from bitwatt.dashboard.frame import alert, framed, lines_of, link, url_of_job, url_of_run
 from bitwatt.errors import BitwattError
 from bitwatt.harmless import on_terminal
+from bitwatt.ranks.silence import state_of
 from bitwatt.reports.html.layout import Parts, note
 from bitwatt.store import Header
 from bitwatt.store.cells import cell, default_columns
@@ -125,7 +126,7 @@ def _together(line: Line) -> Header:
 def _cell(header: Header, name: str) -> str:
     shown = cell(header, name)
     if name == "status":
-        return f'<td role="cell" class="long" data-head="status">{badge(header.status)}</td>'
+        return f'<td role="cell" class="long" data-head="status">{badge(state_of(header))}</td>'
     kind = "number" if is_number(name) else "long wordy" if len(shown) > _WORDY else "long"
     return f'<td role="cell" class="{kind}" data-head="{escape(titled(name))}">{escape(_short(shown))}</td>'
 

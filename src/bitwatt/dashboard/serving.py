@@ -33,6 +33,8 @@ def serve(
     """On another host than this machine's own a token is needed; without one, one is made and told."""
     need()
     out = out or sys.stderr
+    if not 0 <= port <= 65_535:
+        raise BitwattError(f"{port} is no port: 0 to 65535, 0 for any")
     here = is_loopback(host)
     given = token if token is not None else os.environ.get(VARIABLE) or None
     if given is not None and len(given) < _SHORTEST:

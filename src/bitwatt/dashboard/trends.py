@@ -203,5 +203,6 @@ def _row(asked: Drawn, one: Version, fronts: dict[str, set[str]], heads: Sequenc
     )
     to = url_of_run(one.key)
     if len(one.ids) > 1:
-        to = url("/", [("q", joined([f"name={one.name}", f"version={one.version}"]))])
+        name, version = one.exact
+        to = url("/", [("q", joined([f"name={name}", f"version={version}"]))])
     return f'<tr role="row"><th scope="row" role="rowheader">{link(to, one.label)}</th>{body}</tr>'

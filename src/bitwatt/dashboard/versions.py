@@ -33,6 +33,8 @@ class Version:
     ids: tuple[str, ...]
     quality: float
     costs: Mapping[str, float]
+    #: Name and version as they were written, to be found by.
+    exact: tuple[str, str]
 
     @property
     def key(self) -> str:
@@ -75,6 +77,7 @@ def _version(group: list[tuple[Header, float]], costs: Sequence[str], each_run: 
         tuple(header.id for header in headers),
         median(quality for _, quality in group),
         {cost: median(found) for cost, found in amounts.items() if found},
+        (first.name, first.about.version),
     )
 
 

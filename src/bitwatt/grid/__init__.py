@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib
 import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from bitwatt.config import Settings
-from bitwatt.grid.held import answered, for_a_run, is_paused, pause, recent
+from bitwatt.grid.held import answered, for_a_run, is_paused, outage, pause, recent
 from bitwatt.grid.kept import keep, kept
 from bitwatt.grid.record import Grid, Intensity, UnavailableError, covers
 
@@ -46,7 +47,8 @@ def at_close(settings: Settings, begin: datetime, end: datetime) -> dict[str, An
     try:
         found = recent(settings, begin, end) or _fetch(settings.grid_provider, settings, begin, end, [])
     except (UnavailableError, RuntimeError):  # the latter where Python ends, and starts no thread any more
-        pause(settings)
+        if not is_paused(settings):
+            pause(settings)
         return {}
     return for_a_run(settings, found)
 
@@ -57,10 +59,23 @@ def _fetch(name: str, settings: Settings, begin: datetime, end: datetime, held: 
         return list(importlib.import_module(f"bitwatt.grid.{name}").fetch(settings, begin, end))
     known = held if covers(held, begin, end) else kept(settings, begin, end)
     try:
-        return known or _served(name, settings, begin, end)
+        if not known and (why := outage(settings)):
+            raise UnavailableError(f"{why}, a moment ago")
+        return known or _waited_for(name, settings, begin, end)
     except UnavailableError:
         if held:
             return held
+        raise
+
+
+def _waited_for(name: str, settings: Settings, begin: datetime, end: datetime) -> list[Intensity]:
+    """A wait in vain is not made again soon: many runs would each pay for it."""
+    began = time.monotonic()
+    try:
+        return _served(name, settings, begin, end)
+    except UnavailableError as error:
+        if time.monotonic() - began > settings.grid_timeout_s / 2:
+            pause(settings, str(error))
         raise
 
 

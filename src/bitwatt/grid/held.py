@@ -14,7 +14,7 @@ from bitwatt.grid.record import Intensity, UnavailableError, covers, within
 PAUSE_S = 60.0
 
 _answers: dict[str, list[Intensity]] = {}
-_refusals: dict[str, float] = {}
+_refusals: dict[str, tuple[float, str]] = {}
 
 
 def question(settings: Settings) -> dict[str, str | None]:
@@ -51,8 +51,14 @@ def recent(settings: Settings, begin: datetime, end: datetime) -> list[Intensity
 
 
 def is_paused(settings: Settings) -> bool:
-    return time.monotonic() < _refusals.get(str(question(settings)), 0.0)
+    return time.monotonic() < _refusals.get(str(question(settings)), (0.0, ""))[0]
 
 
-def pause(settings: Settings) -> None:
-    _refusals[str(question(settings))] = time.monotonic() + PAUSE_S
+def outage(settings: Settings) -> str:
+    """What was waited for in vain a moment ago; empty where nothing was. A refusal that came at once, such as of a time
+    that the service knows nothing of, is no outage."""
+    return _refusals[str(question(settings))][1] if is_paused(settings) else ""
+
+
+def pause(settings: Settings, why: str = "") -> None:
+    _refusals[str(question(settings))] = (time.monotonic() + PAUSE_S, why)

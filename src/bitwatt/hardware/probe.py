@@ -48,13 +48,15 @@ class Probe:
     when: str
     rates: Mapping[str, Rate] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)  # format -> why there is no rate
+    threads: int | None = None  # of a processor: how many the library used, and the cores it might have used
+    cores: int | None = None
 
 
 Timed = tuple[Callable[[], Any], Callable[[], None]]  # the call, and how to wait for it
 
 
 def probe(*, seconds: float = SECONDS, cpu_name: str = "") -> list[Probe]:
-    """Every CUDA device that torch sees; without one, the CPU."""
+    """The CPU, and every CUDA device that torch sees."""
     when = datetime.now(UTC).isoformat(timespec="seconds")
     if find_spec("torch") is None:
         if find_spec("numpy") is None:
@@ -62,8 +64,18 @@ def probe(*, seconds: float = SECONDS, cpu_name: str = "") -> list[Probe]:
         numpy: Any = importlib.import_module("numpy")
         return [_Numpy(numpy).probe(cpu_name, when, seconds)]
     torch: Any = importlib.import_module("torch")
-    places = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else ["cpu"]
-    return [_Torch(torch, place).probe(cpu_name, when, seconds) for place in places]
+    gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    return [_Torch(torch, place).probe(cpu_name, when, seconds) for place in ("cpu", *gpus)]
+
+
+def usable_cores() -> int:
+    """Those that this process may run on; two threads of one core are one, as they share its arithmetic."""
+    usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    cores = set()
+    for cpu in usable:
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        cores.add(topology.read_text().strip() if topology.exists() else str(cpu))
+    return len(cores)
 
 
 class _Library(ABC):
@@ -75,6 +87,10 @@ class _Library(ABC):
 
     def device(self, cpu_name: str) -> str:
         return cpu_name or platform.processor() or platform.machine()
+
+    def threads(self) -> int | None:
+        """Of a processor, where the library tells."""
+        return None
 
     @abstractmethod
     def formats(self) -> Mapping[str, Any]: ...
@@ -98,7 +114,9 @@ class _Library(ABC):
             rates["bandwidth"] = max((rate for _, rate in sizes), key=lambda rate: rate.value)
         except Exception as error:
             skipped["bandwidth"] = f"{type(error).__name__}: {error}"
-        return Probe(self.device(cpu_name), self.name, when, rates, skipped)
+        threads = self.threads()
+        cores = usable_cores() if threads else None
+        return Probe(self.device(cpu_name), self.name, when, rates, skipped, threads, cores)
 
     def _best(self, make: Callable[[int], contextlib.AbstractContextManager[Timed]], seconds: float) -> Rate:
         """Sizes grow until the next would take too long: eight times the work each."""
@@ -159,6 +177,9 @@ class _Torch(_Library):
 
     def device(self, cpu_name: str) -> str:
         return str(self.torch.cuda.get_device_name(self.place)) if self.cuda else super().device(cpu_name)
+
+    def threads(self) -> int | None:
+        return None if self.cuda else int(self.torch.get_num_threads())
 
     def formats(self) -> Mapping[str, Any]:
         torch = self.torch

@@ -121,7 +121,8 @@ def ratio_by_phase(metered: Metered, flops: Totals, bops: Totals, *, modelled: b
 
 
 def transfer(metered: Metered, j_per_byte: float | None) -> float | None:
-    """Energy of the network for what the process tree sent and received, by the user's coefficient: always modelled,
-    and never part of the measured sum."""
-    moved = [metered.usage[name] for name in ("network_sent_bytes", "network_received_bytes") if name in metered.usage]
+    """Energy of the network for what the whole machine sent and received (systems do not tell it of a process), by the
+    user's coefficient: always modelled, and never part of the measured sum."""
+    names = ("host.network_sent_bytes", "host.network_received_bytes")
+    moved = [metered.usage[name] for name in names if name in metered.usage]
     return None if j_per_byte is None or not moved else j_per_byte * sum(moved)

@@ -107,7 +107,8 @@ def monthly(
         rule = f"{machines} x {format_count(idle_w, 'W')} idle all month + active energy of each request"
     elif served.energy_j is not None:
         energy_j = count * served.energy_j / served.requests
-        rule = "gross energy of each request as measured; no idle baseline is known, so another load may differ"
+        as_measured = "" if served.how == MODELLED else " as measured"
+        rule = f"gross energy of each request{as_measured}; no idle baseline is known, so another load may differ"
     else:
         energy_j, rule = None, "the energy of a request is not known"
     kwh = None if energy_j is None else energy_j / JOULES_PER_KWH * (pue or 1.0)

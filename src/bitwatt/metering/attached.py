@@ -57,7 +57,9 @@ class Attached:
         except Exception as error:
             self._failed(error)
             return None
-        return found if self._window.ended is None else replace(found, grid=self._grid())
+        if self._window.ended is None or all(part.energy_j is None for part in found.energy):
+            return found
+        return replace(found, grid=self._grid())
 
     def _grid(self) -> dict[str, Any]:
         """What the grid says of the run, if the settings name a service: that may take as long as they allow."""

@@ -40,8 +40,10 @@ def measured_on() -> str:
     return ""
 
 
-def measure(meter: Meter, seconds: float, sleep: Callable[[float], None] = time.sleep) -> dict[str, tuple[float, str]]:
-    """Do nothing for so long. Device -> watts, and how busy it was meanwhile, where that can be told."""
+def measure(
+    meter: Meter, seconds: float, sleep: Callable[[float], None] = time.sleep
+) -> dict[str, tuple[float, float | None]]:
+    """Do nothing for so long. Device -> watts, and which part of the time it was busy, where it tells."""
     window = meter.window(all_devices=True)
     sleep(seconds)
     window.end()
@@ -50,8 +52,7 @@ def measure(meter: Meter, seconds: float, sleep: Callable[[float], None] = time.
     for part in found.energy:
         if part.mean_w is None or part.how != "measured":
             continue
-        busy = found.usage.get(f"{part.device.id}.utilisation_mean")
-        watts[part.device.id] = (part.mean_w, "" if busy is None else f"{busy:.0%} busy")
+        watts[part.device.id] = (part.mean_w, found.usage.get(f"{part.device.id}.utilisation_mean"))
     return watts
 
 

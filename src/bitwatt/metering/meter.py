@@ -176,8 +176,9 @@ class Meter:
         with self.lock:
             self.overhead += time.thread_time() - spent
 
-    def _tick(self, now: float) -> None:
-        if not self._is_due(now):
+    def _tick(self, now: float, poor: bool = False) -> None:
+        """`poor`: its CPU time is spent, and glances alone may go on."""
+        if not self._is_due(now, poor):
             return
         with self.lock:
             if not self.windows:
@@ -192,8 +193,8 @@ class Meter:
                     self._told |= dict.fromkeys((device for device, _ in levels), at)
                     self.board.hear(levels)
                     for window in self.windows:
-                        window.saw(at)
-            looked = [sensor for sensor in self.sensors if now >= self._due.get(sensor.name, 0.0)]
+                        window.saw(at, heard=True)
+            looked = [sensor for sensor in self.sensors if not poor and now >= self._due.get(sensor.name, 0.0)]
             for sensor in looked:
                 self._look(sensor, now)
             glanced = [sensor for sensor in self.sensors if sensor not in looked and self._may_glance(sensor, now)]
@@ -203,13 +204,13 @@ class Meter:
             if looked or glanced:
                 for window in self.windows:
                     window.saw(now)
-            if polls and self._host is not None and any(sensor.name not in self._own for sensor in looked):
+            if polls and self._host is not None and any(sensor.name not in self._own for sensor in (*looked, *glanced)):
                 self._host.tell(now, self._levels())
 
-    def _is_due(self, now: float) -> bool:
+    def _is_due(self, now: float, poor: bool) -> bool:
         """Whether there is something to look at; who follows another process listens to it each time."""
-        due = any(now >= self._due.get(one.name, 0.0) or self._may_glance(one, now) for one in self.sensors)
-        return due or not self._polls
+        look = not poor and any(now >= self._due.get(one.name, 0.0) for one in self.sensors)
+        return look or not self._polls or any(self._may_glance(one, now) for one in self.sensors)
 
     def _look(self, sensor: Opened, now: float) -> None:
         name, follows, soon = sensor.name, self._follows(sensor, now), self._interval / 10
@@ -315,7 +316,7 @@ class Meter:
         if hasattr(signal, "pthread_sigmask"):  # signals are to interrupt the main thread
             signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         last, counted, credit, pulses = self._clock(), 0.0, BURST - self.read_cost, Pulses()
-        due, parts = last + self._interval, PULSES
+        due, parts, rests = last + self._interval, PULSES, last
         wait = self._interval / parts
         # A lock costs half of what an Event does to wait for, and this is done some times a second.
         while not stop.acquire(timeout=wait) and os.getpid() == process:
@@ -324,7 +325,7 @@ class Meter:
                 pulses.beat(now, self._pulse(now))
             if now + self._interval / PULSES / 2 >= due:
                 try:
-                    self._tick(now)
+                    self._tick(now, now < rests)
                 except Exception as error:  # ours: the ends are read all the same
                     self.notes.append(f"looking failed: {type(error).__name__}: {error}")
                     return
@@ -334,8 +335,10 @@ class Meter:
                 self.overhead += spent - counted
             credit = min(credit + WHOLE * (now - last) - (spent - counted), BURST)
             last, counted = now, spent
-            if credit < 0:  # until it is earned again
-                due, parts = max(due, now + min(-credit / WHOLE, SELDOMEST)), 1
+            if credit < 0:
+                parts = 1
+                if now >= rests:  # no look until it is earned again
+                    rests = now + min(-credit / WHOLE, SELDOMEST)
             wait = self._interval / PULSES if parts > 1 else max(due - self._clock(), self._interval / PULSES)
 
     def _pulse(self, now: float) -> float:

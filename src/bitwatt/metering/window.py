@@ -22,9 +22,20 @@ STEPS = 10
 #: Seconds that a window lasts at least for what is dear to be read at its end.
 DEAR = 1.0
 #: Levels whose mean tells more than their peak; of the others both are kept.
-_MEANS = ("utilisation", "clock_hz", "memory_clock_hz", "throttled", "load")
+_MEANS = (
+    "utilisation",
+    "clock_hz",
+    "memory_clock_hz",
+    "throttled",
+    "load",
+    "sm_active",
+    "dram_active",
+    "tensor_active",
+)
 #: A counter that was last read so many seconds before a window begins was not read when it began.
 LATE = 0.5
+#: Seconds by which the clock must step back to have jumped: less, and a thread waited for its turn.
+JUMP = 5.0
 #: Different remarks of sensors that one run keeps.
 REMARKS = 20
 
@@ -42,15 +53,18 @@ class Window:
         self._busy = Busy(began.time)
         self._levels: dict[tuple[str, str], list[float]] = {}  # seconds, sum over them, least, most
         self._said: dict[str, None] = {}
-        self._looked = began.time
+        self._looked, self._jumped = began.time, False
         self._totals, self._lost = dict(began.totals), dict(began.lost)
         readings = [(device, self._board.when((device, ENERGY))) for device in self._board.energies()]
         self._late = {device for device, at in readings if at is not None and at < began.time - LATE}
         self.saw(began.time)
 
-    def saw(self, now: float) -> None:
-        """The board has new values as of `now`."""
-        if self.ended is not None or now < self.began.time:
+    def saw(self, now: float, *, heard: bool = False) -> None:
+        """The board has new values as of `now`; those `heard` from another process may come late."""
+        if self.ended is not None:
+            return
+        self._jumped |= not heard and now < self._looked - JUMP
+        if now < self.began.time:
             return
         board, dt = self._board, now - self._looked
         for device in list(self._late):
@@ -160,7 +174,18 @@ class Window:
         if trouble := board.wrong(device, self.began.time):
             notes.append(trouble)
         series = self._series.get(device)
+        mean = known / covered if known is not None and covered > 0 else None
+        if mean is not None and self._jumped:
+            mean = None
+            notes.append("the clock went back: its mean power is not known")
+        elif mean is not None and about.ceiling_w is not None and mean > about.ceiling_w:
+            notes.append(f"a mean of {mean:.0f} W is more than it can draw, and left out")
+            mean = None
         idle_s = self._busy.idle_seconds(about.kind, device)
+        if idle_s is not None:
+            idle_s = min(idle_s, max(seconds, 0.0))
+            if about.kind != "gpu" and seconds > 0:  # GPUs tell their idle time with their energy
+                idle_s *= covered / seconds
         base = idle.baseline().get(device)
         if (held := self._busy.held_w(device)) is not None and about.kind == "gpu":
             notes.append(f"{held:.0f} W in its idle intervals")
@@ -170,11 +195,11 @@ class Window:
             how=how,
             source=f"{source}: {board.formulas[device]}" if device in board.formulas else source,
             seconds=covered,
-            mean_w=known / covered if known is not None and covered > 0 else None,
+            mean_w=mean,
             peak_w=series.peak if series is not None and series.peak is not None else None,
             idle_w=base,
-            idle_seconds=None if idle_s is None else min(idle_s, seconds),
-            idle_j=None if idle_s is None or base is None else base * min(idle_s, seconds),
+            idle_seconds=idle_s,
+            idle_j=None if idle_s is None or base is None or known is None else min(base * idle_s, known),
             note="; ".join(notes),
         )
 

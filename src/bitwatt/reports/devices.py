@@ -125,7 +125,7 @@ class Devices:
         """By phase, of the GPUs or of the processor."""
         told = tf32_families(self.run.machine.facts) if self.settings.float32 is None else ()
         tf32 = (_TF32 if self.settings.float32 == "tf32" else told) if gpu else ()
-        return executed((one for one in entries if self._ran_on_gpu(one) == gpu), tf32=tf32)
+        return executed((one for one in entries if self.ran_on_gpu(one) == gpu), tf32=tf32)
 
-    def _ran_on_gpu(self, entry: Entry) -> bool:
+    def ran_on_gpu(self, entry: Entry) -> bool:
         return self.is_on_gpu(entry.row.phase) and not entry.op.name.startswith(_ON_HOST)

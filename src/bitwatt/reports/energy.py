@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from bitwatt.impact.money import Cost
 from bitwatt.impact.utilisation import Utilisation, utilisation
 from bitwatt.impact.verdict import Point, Verdict, alone
 from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered
+from bitwatt.reports.bandwidth import Bandwidth, achieved
 from bitwatt.reports.footprint import Footprint, units
 from bitwatt.reports.power import sparkline
 from bitwatt.reports.trouble import troubles
@@ -106,6 +108,24 @@ class EnergyView:
         return alone(run, chip.tdp_w * found.ideal_s * found.devices)
 
     @cached_property
+    def gpu_hours(self) -> float | None:
+        """Hours times the GPUs of the run; None where the machine has some of which nothing is known."""
+        devices = self._view.devices
+        if not devices.has_gpu:
+            return None if "gpu" in self._view.run.machine.facts else 0.0
+        return devices.count * self.metered.seconds / 3600
+
+    @property
+    def cpu_hours(self) -> float | None:
+        """Of CPU time: an hour of two busy cores is two."""
+        seconds = self.metered.usage.get("cpu_seconds")
+        return None if seconds is None else seconds / 3600
+
+    @cached_property
+    def bandwidth(self) -> Bandwidth | None:
+        return achieved(self._view)
+
+    @cached_property
     def transfer_j(self) -> float | None:
         """Modelled, by the user's coefficient, and in no sum."""
         return transfer(self.metered, self.settings.transfer_j_per_byte)
@@ -170,9 +190,11 @@ class EnergyView:
         elif self.cost.total is not None:  # by the hour
             found.append(("cost", self.footprint.cost_told()))
         if self.transfer_j is not None:
-            found.append(("network", f"{joules(self.transfer_j)} modelled, in no sum"))
+            found.append(("network", f"{joules(self.transfer_j)} of the whole machine, modelled, in no sum"))
         if self.utilisation is not None and (self.utilisation.mfu is not None or self._view.devices.has_gpu):
             found.append(("MFU", f"{self.utilisation}{self._beside()}"))
+        if self.bandwidth is not None:
+            found.append(("memory bandwidth", str(self.bandwidth)))
         if self.verdict is not None:
             found.append(("verdict", str(self.verdict)))
         if use := self._use():
@@ -222,6 +244,9 @@ class EnergyView:
         told = []
         if "cpu_seconds" in use and self.used.energy_j is not None:
             told.append(f"{format_duration(_short(use['cpu_seconds']))} CPU")
+        for hours, kind in ((self.gpu_hours, "GPU"), (self.cpu_hours, "CPU")):
+            if hours:
+                told.append(f"{Decimal(f'{hours:.3g}'):f} {kind}-hours")
         memory = use.get("memory_bytes_peak", use.get("memory_bytes"))
         if memory:
             told.append(f"{format_bytes(int(memory))} memory")
@@ -238,10 +263,9 @@ class EnergyView:
         data = {name: one for name, one in self.metered.phases.items() if name.rpartition("/")[2] == "preprocess"}
         seconds = math.fsum(one.seconds for one in data.values())
         if seconds > _WAIT * self.metered.seconds:
-            spent = math.fsum(
-                j for one in data.values() for name, j in one.energy_j.items() if name in self.used.devices
-            )
-            told.append(f"for data {format_duration(_short(seconds))}, ~{joules(spent)}")
+            known = [j for one in data.values() for name, j in one.energy_j.items() if name in self.used.devices]
+            spent = f", ~{joules(math.fsum(known))}" if known else ""
+            told.append(f"for data {format_duration(_short(seconds))}{spent}")
         rank = self._view.run.rank
         if rank is not None and (seconds := math.fsum(rank.comm_seconds.values())) > _WAIT * self.metered.seconds:
             told.append(f"for other ranks {format_duration(_short(seconds))}")
@@ -256,6 +280,8 @@ class EnergyView:
         found = self.utilisation
         return {
             **metered,
+            "settings": self.settings.told(),  # those used here
+            "settings_at_run": dict(self.metered.settings),
             "measured_j": self.metered.measured_j,
             "energy_j": self.used.energy_j,
             "how": self.used.how or None,
@@ -269,6 +295,9 @@ class EnergyView:
                 "of": str(found), "left_out_flops": self.beside_flops,
             },
             "verdict": None if self.verdict is None else asdict(self.verdict),
+            "gpu_hours": self.gpu_hours,
+            "cpu_hours": self.cpu_hours,
+            "memory_bandwidth": None if self.bandwidth is None else asdict(self.bandwidth),
             "transfer_j": self.transfer_j,
             "troubles": troubles(self.metered),
         }  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 from bitwatt import grid
 from bitwatt.config import Settings
 from bitwatt.impact.carbon import Carbon, carbon
-from bitwatt.impact.energy import JOULES_PER_KWH
+from bitwatt.impact.energy import JOULES_PER_KWH, used
 from bitwatt.impact.money import ACCELERATORS, Cost, cost
 from bitwatt.readings import MODELLED, Metered
 from bitwatt.records import Run
@@ -30,7 +30,9 @@ class Footprint:
     @cached_property
     def carbon(self) -> Carbon:
         began = _moment(self.started)
-        known = grid.ask(self.settings, began, began + timedelta(seconds=self.metered.seconds), self.metered.grid)
+        known = grid.Grid()
+        if used(self.metered, modelled=self.settings.show_modelled).energy_j is not None:  # else nobody need be asked
+            known = grid.ask(self.settings, began, began + timedelta(seconds=self.metered.seconds), self.metered.grid)
         return carbon(self.metered, self.settings, known, began, devices=max(self._accelerators, 1))
 
     @property
@@ -59,10 +61,12 @@ class Footprint:
         return f"{mark}{grams(found.total_g)} CO2e ({'; '.join(about)})"
 
     def cost_told(self) -> str:
+        lacks_power = self.settings.price_per_kwh is not None and self.cost.energy is None
         if self.cost.total is None:
-            return "no price set"
+            return "cost unknown: no energy was measured" if lacks_power else "no price set"
         mark = "modelled " if self.cost.how == MODELLED else ""
-        return f"{mark}{money(self.cost.total, self.cost.currency)}"
+        lacking = " (without electricity: no energy was measured)" if lacks_power else ""
+        return f"{mark}{money(self.cost.total, self.cost.currency)}{lacking}"
 
     def sci_told(self, units: Mapping[str, int]) -> str:
         """((E x I) + M) / R with each term; empty where E, I or R is not known."""

@@ -34,6 +34,7 @@ class Survey:
 
     spreads: dict[Key, dict[str, Spread]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    without_carbon: dict[str, int] = field(default_factory=dict)  # why the grams of some are unknown
     bounded: int = 0  # runs with calls that no rule covers: their ratios are upper bounds
 
     def leave_out(self, why: str) -> None:
@@ -69,6 +70,8 @@ def _add(found: Survey, points: list[tuple[Key, Placed]], machine: str, status: 
         found.leave_out("without counted work")
     else:
         found.bounded += bool(one.missing)
+        if one.because:
+            found.without_carbon[one.because] = found.without_carbon.get(one.because, 0) + 1
         name = f"{one.point.machine}, modelled" if one.is_modelled else one.point.machine
         points.append(((name, machine, " + ".join(sorted(one.kinds))), one))
 
@@ -81,7 +84,7 @@ def _single(header: Header, settings: Settings) -> Placed | None:
     work, missing = known["totals"], known["coverage"]["missing"]
     return placed(
         run.meter, settings, run.started, flops=work["flops"], bops=work["bops"], name=run.name, missing=missing,
-        facts=run.machine.facts,
+        facts=run.machine.facts, with_carbon=bool(work["flops"] or work["bops"]),
     )  # fmt: skip
 
 
@@ -94,7 +97,7 @@ def _job(ranks: Iterable[object], first: Header, settings: Settings) -> Placed |
     missing = sum(part.kept.summary.get("coverage", {}).get("missing", 0) for part in job.parts)
     return placed(
         energy.joined(readers), settings, first.started, flops=flops, bops=bops, name=job.name, missing=missing,
-        facts=first.machine, nodes=len(job.nodes),
+        facts=first.machine, nodes=len(job.nodes), with_carbon=bool(flops or bops),
     )  # fmt: skip
 
 
@@ -157,6 +160,8 @@ def _notes(found: Survey) -> list[str]:
         told.append("The median over the runs, and the least and the greatest. Runs of one task compare machines best.")
     if found.bounded:
         told.append(f"{_runs(found.bounded)} with calls that no rule covers: upper bounds")
+    for why, n in found.without_carbon.items():
+        told.append(f"CO2e of {_runs(n)} unknown: {why}")
     if found.left_out:
         told.append("left out: " + ", ".join(f"{_runs(n)} {why}" for why, n in found.left_out.items()))
     return told or ["no run is kept there"]
@@ -180,5 +185,6 @@ def _document(found: Survey) -> dict[str, object]:
             for (machine, number, whose), ratios in found.spreads.items()
         ],
         "upper_bounds": found.bounded,
+        "without_carbon": found.without_carbon,
         "left_out": found.left_out,
     }

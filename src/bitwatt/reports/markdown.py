@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bitwatt.harmless import in_lines
+from bitwatt.ranks.silence import state_of
 from bitwatt.reports.blocks import blocks as parts
 from bitwatt.reports.model import View
 from bitwatt.reports.replay import verdict
@@ -19,7 +21,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     if told := verdict(run):
         blocks.append(_plain(told))
     if run.status != "ok":
-        blocks.append(f"> {_plain(run.status)}")
+        blocks.append(f"> {_plain(state_of(run))}")
     blocks.append(" · ".join(f"**{number}** {what}" for number, what, _ in headline(view)))
     blocks += [table(one) for one in tables(view, by)]
     if view.energy is not None and by is None:
@@ -36,7 +38,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
         lines = [f"- {_plain(name)}: {_plain(value)}" for name, value in about.items() if value]
         blocks.append("\n".join(["<details><summary>Machine</summary>", "", *lines, "", "</details>"]))
     blocks += [f"> {_plain(note)}" for note in (*run.notes, *(view.energy.notes if view.energy is not None else ()))]
-    return "\n\n".join(blocks) + "\n"
+    return in_lines("\n\n".join(blocks)) + "\n"
 
 
 def table(table: Table) -> str:

@@ -21,6 +21,7 @@ class Placed:
     kinds: Mapping[str, float] = field(default_factory=dict)  # gpu, cpu, dram, host -> joules
     is_modelled: bool = False
     missing: int = 0  # calls without a rule: the work is at least this
+    because: str = ""  # why its grams are unknown, where its joules are known
 
     def of(self, kinds: Iterable[str]) -> Placed:
         """The same, of these kinds of devices alone."""
@@ -30,7 +31,7 @@ class Placed:
 
 def placed(
     metered: Metered | None, settings: Settings, started: str, *, flops: int, bops: int, name: str, missing: int = 0,
-    facts: Mapping[str, str] | None = None, nodes: int = 1,
+    facts: Mapping[str, str] | None = None, nodes: int = 1, with_carbon: bool = True,
 ) -> Placed:  # fmt: skip
     if metered is None:
         return Placed(Point(flops, bops, None, name=name), missing=missing)
@@ -39,9 +40,10 @@ def placed(
     for part in metered.energy:
         if part.device.id in energy.devices:
             kinds[part.device.kind] = kinds.get(part.device.kind, 0.0) + (part.energy_j or 0.0)
-    grams = Footprint(metered, settings, started).carbon.total_g if kinds else None
+    carbon = Footprint(metered, settings, started).carbon if kinds and with_carbon else None
+    grams, because = (carbon.total_g, carbon.because) if carbon is not None else (None, "")
     point = Point(flops, bops, energy.energy_j, grams, name, _machine(metered, facts or {}, nodes))
-    return Placed(point, kinds, energy.how == MODELLED, missing)
+    return Placed(point, kinds, energy.how == MODELLED, missing, because if grams is None else "")
 
 
 def _machine(metered: Metered, facts: Mapping[str, str], nodes: int) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from bitwatt.harmless import printable
+from bitwatt.ranks.silence import state_of
 from bitwatt.reports.blocks import blocks
 from bitwatt.reports.model import View
 from bitwatt.reports.replay import verdict
@@ -33,7 +34,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
     if told := verdict(run):
         page.wrapped(told, _GREEN if run.replay and run.replay.exact else _YELLOW, indent="  ")
     if run.status != "ok":
-        page.wrapped(run.status, _RED)
+        page.wrapped(state_of(run), _RED)
     page.wrapped(" · ".join(filter(None, (run.name, run.command, when(run)))), _DIM)
     page.line("")
     page.wrapped(" · ".join(f"{number} {what}" if told else number for number, what, told in headline(view)), _BOLD)

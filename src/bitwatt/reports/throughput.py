@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.observed import Observed
 from bitwatt.readings import MODELLED
 from bitwatt.records import TensorSpec
 from bitwatt.reports.blocks import Block
+from bitwatt.reports.data import Data
 from bitwatt.reports.energy import joules
 from bitwatt.units import format_bytes, format_count, format_duration
 
@@ -23,17 +24,22 @@ _ESTIMATORS = ("sklearn.", "xgboost.", "lightgbm.", "catboost.")
 
 def block(view: View) -> Block | None:
     observed = _with_rows(view)
+    data = Data.of(view.run)
     if observed is None or not (observed.processed or observed.device_memory or observed.device_peak):
-        return None
+        if data is None or not data.is_much:
+            return None
+        observed = observed or Observed()
     facts = [(f"in {phase}", _rates(amounts, seconds)) for phase, amounts, seconds in _phases(observed)[:_LISTED]]
     facts += _each(view, observed)
     if observed.device_memory or observed.device_peak:
         facts.append(("device memory", _memory(observed)))
+    if data is not None:
+        facts.append(("data", str(data)))
     whole = {name: observed.total(name) for name in observed.names}
     headline = _rates(whole, view.run.seconds) if whole else "samples and tokens: not counted"
     if whole:
         headline += f" over {format_duration(_short(view.run.seconds))}"
-    return Block("throughput", "Throughput", headline, tuple(facts), _document(view, observed))
+    return Block("throughput", "Throughput", headline, tuple(facts), _document(view, observed, data))
 
 
 def _with_rows(view: View) -> Observed | None:
@@ -93,7 +99,7 @@ def _memory(observed: Observed) -> str:
     return ", ".join(told)
 
 
-def _document(view: View, observed: Observed) -> dict[str, Any]:
+def _document(view: View, observed: Observed, data: Data | None) -> dict[str, Any]:
     seconds = view.run.seconds
     return {
         "processed": {
@@ -106,6 +112,7 @@ def _document(view: View, observed: Observed) -> dict[str, Any]:
         },
         "device_memory_bytes": dict(observed.device_memory),
         "device_peak_bytes": observed.device_peak,
+        "data": None if data is None else asdict(data),
     }
 
 

@@ -119,9 +119,23 @@ class RequestMeter:
 
             @functools.wraps(function)
             async def served(*args: Any, **kwargs: Any) -> Any:
+                inner = function(*args, **kwargs)
                 with self.request():
-                    async for piece in function(*args, **kwargs):
-                        yield piece
+                    try:
+                        piece = await anext(inner)
+                        while True:
+                            try:
+                                sent = yield piece
+                            except GeneratorExit:
+                                raise
+                            except BaseException as error:
+                                piece = await inner.athrow(error)
+                            else:
+                                piece = await inner.asend(sent)
+                    except StopAsyncIteration:  # the end of the inner one: none other leaves an async generator
+                        return
+                    finally:
+                        await inner.aclose()
 
         elif inspect.isgeneratorfunction(function):
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def around(meter: RequestMeter, app: Application) -> Application:
         except BaseException as error:
             request.__exit__(type(error), error, None)
             raise
-        return Body(body, request)
+        return SizedBody(body, request) if isinstance(body, Sized) else Body(body, request)
 
     return application
 
@@ -54,3 +54,10 @@ class Body:
                 close()
         finally:
             self._request.done()
+
+
+class SizedBody(Body):
+    """Of a body whose pieces can be counted: from one piece alone servers tell the length."""
+
+    def __len__(self) -> int:
+        return len(self._body)  # type: ignore[arg-type]

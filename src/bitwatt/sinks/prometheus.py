@@ -28,9 +28,9 @@ class Prometheus:
     name, every_rank = "prometheus", True
 
     def __init__(self, port: str = str(PORT), host: str = "127.0.0.1", textfile: str = "") -> None:
+        if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
+            raise ValueError(f"{port!r} is no port; options are port, host and textfile")
         self._port, self._host = int(port), host
-        if not 0 <= self._port < 65536:
-            raise ValueError(f"{port} is no port")
         if not self._port and not textfile:
             raise ValueError("port=0 is for a textfile alone: name one")
         self._textfile = Path(textfile).absolute() if textfile else None

@@ -51,7 +51,8 @@ def keep(run: Run, store: Store = None, *, summary: Mapping[str, Any] | None = N
 
 
 def load(which: str | Path | None = None, store: Store = None) -> Run:
-    """A run by path, id, name (the newest of that name) or unique beginning of an id; by default the newest."""
+    """A run by path, id, name (the newest of that name) or unique beginning of an id, or the first rank
+    of a job by its id; by default the newest."""
     where = find(which, store)
     return run_of(content(where), where)
 
@@ -128,6 +129,9 @@ def find(which: str | Path | None = None, store: Store = None) -> Where:
         return kept[0].path
     for match in (run for key in ("id", "name") for run in kept if getattr(run, key) == which):
         return match.path
+    ranks = [(run.rank.rank, run.path) for run in kept if run.rank is not None and run.rank.job == which]
+    if ranks:
+        return min(ranks, key=lambda one: one[0])[1]
     begun = [run for run in kept if run.id.startswith(which)]
     if len(begun) == 1:
         return begun[0].path
@@ -147,7 +151,12 @@ def _exact(there: Place, which: str) -> str:
     name = f"{which}{SUFFIX}"
     if which.startswith(".") or not which or "\0" in which:
         return ""
-    return next((found for found, line in there.heads([name]) if not isinstance(line, OSError)), "")
+    for _, line in there.heads([name]):
+        if isinstance(line, FileNotFoundError):
+            return ""
+        if isinstance(line, OSError):  # it cannot be read, or no file can have such a name
+            return name if any(file.name == name for file in there.files()) else ""
+    return name
 
 
 def _candidates(there: Place, which: str | None, store: Store) -> list[Header]:
@@ -161,5 +170,6 @@ def _candidates(there: Place, which: str | None, store: Store) -> list[Header]:
         found = index.select(limit=_SHOWN)
         if which is not None:
             found += index.select([f"name={which}"], limit=1) + index.select([f"id={which}"], limit=_SHOWN + 1)
-    unique = {header.id: header for header in found}
+            found += index.select([f"job={which}"], "rank", limit=1)
+    unique = {str(header.path): header for header in found}
     return sorted(unique.values(), key=lambda header: (header.started, header.id), reverse=True)

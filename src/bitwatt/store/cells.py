@@ -7,6 +7,7 @@ from typing import Any
 
 from bitwatt.about import about_json
 from bitwatt.harmless import on_terminal
+from bitwatt.ranks.silence import state_of
 from bitwatt.store.columns import FIELDS
 from bitwatt.store.filters import field_of
 from bitwatt.store.runfile import Header
@@ -60,7 +61,7 @@ def cell(header: Header, name: str) -> str:
     if name == "tags":
         return on_terminal(" ".join(f"{key}={text}" if text else key for key, text in found.items()))
     if name == "status":
-        return on_terminal(found)[:80] if found != "ok" else ""
+        return on_terminal(state_of(header))[:80] if found != "ok" else ""
     if name == "missing":
         return f"{found:,}" if found else ""
     if name == "seconds":

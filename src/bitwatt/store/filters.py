@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from bitwatt.errors import UnknownNameError
+from bitwatt.ranks.join import UNDER_WAY
+from bitwatt.ranks.silence import CUT_OFF, SILENT_S
 from bitwatt.units import parse as parse_quantity
 
 TEXT, NUMBER, TIME, STATUS, ANY = "text", "number", "time", "status", "any"
@@ -32,6 +34,12 @@ _NUMBERS = (
     "seconds", "flops", "bops", "macs", "bytes", "energy_j", "grams", "cost", "missing", "memory_bytes",
     "device_memory_bytes", "parameters", "batch_size", "rank",
 )  # fmt: skip
+#: What numbers are in, where they have a unit; and what only a quantity has, not a plain number.
+_UNITS = {
+    "seconds": "s", "flops": "FLOP", "bops": "BOP", "macs": "MAC", "bytes": "B", "energy_j": "J", "memory_bytes": "B",
+    "device_memory_bytes": "B",
+}  # fmt: skip
+_WORDY = re.compile(r"[^\d.eE+\-]")
 FIELDS: dict[str, Field] = {
     **{name: Field(f'runs."{name}"', TEXT) for name in _TEXTS},
     **{name: Field(f'runs."{name}"', NUMBER) for name in _NUMBERS},
@@ -44,7 +52,10 @@ FAMILIES = ("tag:team=vision", "metric.accuracy>=0.9", "param.lr<0.1", "machine.
 _SHORT = ("gpu", "cpu", "os", "driver", "cuda", "torch")  # facts of the machine that need no prefix
 _FORMS = ("last", "min", "max", "count")
 
-_CONDITION = re.compile(r"\s*(?P<field>[^=<>~!]+?)\s*(?P<sign>!=|!~|>=|<=|==|=|~|>|<)\s*(?P<value>.*?)\s*", re.S)
+#: Filters at once, letters of one (a name may have 10,000), and bytes of a pattern that SQLite takes.
+_MOST, _LONGEST, _PATTERN = 100, 20_000, 50_000
+
+_CONDITION = re.compile(r"(?P<field>[^=<>~!]+)(?P<sign>!=|!~|>=|<=|==|=|~|>|<)(?P<value>.*)", re.S)
 _AGO = re.compile(r"(\d+(?:\.\d+)?)\s*(min|h|d|w)")
 
 
@@ -54,25 +65,34 @@ def is_condition(text: str) -> bool:
 
 
 def conditions(where: Iterable[str]) -> Clause:
-    """All of them at once; nothing is true of every run."""
-    clauses = [condition(text) for text in where]
+    """All of them at once; nothing is true of every run. What SQLite would give up on is refused here."""
+    texts = list(where)
+    if len(texts) > _MOST:
+        raise UnknownNameError(f"there are {len(texts):,} filters; {_MOST} are the most")
+    for text in texts:
+        if len(text) > _LONGEST:
+            raise UnknownNameError(f"the filter {text[:40]!r}... has {len(text):,} letters; {_LONGEST:,} are the most")
+    clauses = [condition(text) for text in texts]
     bound = tuple(value for clause in clauses for value in clause.bound)
     return Clause(" AND ".join(f"({clause.sql})" for clause in clauses) or "1", bound)
 
 
 def condition(text: str) -> Clause:
-    """One filter. A plain word is looked for in names, tags, and where ids begin."""
+    """One filter. A plain word is looked for in names, tags, jobs, and where ids begin."""
     match = _CONDITION.fullmatch(text)
     if match is None:
         if text.startswith("tag:"):
             return _has_tag(text.removeprefix("tag:").strip())
         word = text.strip()
+        if "\0" in word:
+            raise UnknownNameError(f"{word!r} cannot be looked for: there is a NUL in it")
         tagged = _has_tag(word)
         begun = "substr(runs.id, 1, length(?)) = ?"
         return Clause(
-            f"{_contains('runs.name')} OR {begun} OR {tagged.sql}", (_pattern(word), word, word, *tagged.bound)
+            f"{_contains('runs.name')} OR {begun} OR runs.job = ? OR {tagged.sql}",
+            (_pattern(word), word, word, word, *tagged.bound),
         )
-    name, sign, value = match["field"], match["sign"].replace("==", "="), match["value"]
+    name, sign, value = match["field"].strip(), match["sign"].replace("==", "="), match["value"].strip()
     if name in ("since", "until", "before", "after"):
         return _bounded(name, sign, value)
     if name == "tag":
@@ -84,12 +104,17 @@ def condition(text: str) -> Clause:
         return Clause("substr(runs.id, 1, length(?)) = ?", (value, value))
     if field.kind == STATUS and sign in ("=", "!="):  # failed, whatever with
         inside = Clause("runs.status = ? OR substr(runs.status, 1, length(?) + 1) = ? || ':'", (value, value, value))
+        if value == CUT_OFF:  # as silence.state_of
+            written = "coalesce(julianday(runs.started) + runs.seconds / 86400, 0)"
+            inside = Clause(f"runs.status = ? AND {written} <= julianday('now') - ?", (UNDER_WAY, SILENT_S / 86_400))
         return inside if sign == "=" else Clause(f"NOT ({inside.sql})", inside.bound)
     if sign in ("~", "!~"):
         found = _contains(f"coalesce({field.sql}, '')")
         return Clause(found if sign == "~" else f"NOT ({found})", (*field.bound, _pattern(value)))
     if field.kind in (TEXT, STATUS) and sign not in ("=", "!="):
         raise UnknownNameError(f"{text!r}: {name} is text, so the signs are =, !=, ~ (has it inside) and !~")
+    if field.kind == TEXT and not value:  # none at all, or an empty one
+        return Clause(f"coalesce({field.sql}, '') {sign} ''", field.bound)
     bound = _value(field, name, value)
     if sign == "!=":
         return Clause(f"{field.sql} IS NOT ?", (*field.bound, bound))
@@ -169,7 +194,10 @@ def _contains(expression: str) -> str:
 
 
 def _pattern(text: str) -> str:
-    return "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%"
+    pattern = "%" + re.sub(r"([\\%_])", r"\\\1", text) + "%"
+    if len(pattern.encode("utf-8", "replace")) > _PATTERN:
+        raise UnknownNameError(f"{text[:40]!r}... is too long to be looked for inside of texts")
+    return pattern
 
 
 def _value(field: Field, name: str, text: str) -> Any:
@@ -180,15 +208,18 @@ def _value(field: Field, name: str, text: str) -> Any:
     if field.kind == ANY and text.lower() in ("true", "false"):
         return int(text.lower() == "true")
     try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        return float(parse_quantity(text)[0])
+        amount, unit = parse_quantity(text) if _WORDY.search(text) else (float(text), "")
+        amount = float(amount)
     except (ValueError, OverflowError):
         if field.kind == ANY:
             return text
         raise UnknownNameError(f"{name} is a number, {text!r} is none; write 1e12 or 1.5 TFLOP") from None
+    wanted = _UNITS.get(_ALIASES.get(name, name), "")
+    if field.kind == ANY or unit in ("", wanted):
+        return amount
+    if (wanted, unit) == ("J", "Wh"):
+        return 3600.0 * amount
+    raise UnknownNameError(f"{name} is in {wanted or 'no unit'}, {text!r} is in {unit}")
 
 
 def _bounded(name: str, sign: str, value: str) -> Clause:
@@ -208,18 +239,24 @@ def _contains_time(field: Field, value: str) -> Clause:
 
 def _moment(text: str) -> tuple[str, str]:
     """A date or time (UTC unless it says otherwise), or how long ago (7d, 24h): its begin and end, as runs write it."""
-    if ago := _AGO.fullmatch(text.strip()):
-        span = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}[ago[2]]
-        moment = _written(datetime.now(UTC) - timedelta(**{span: float(ago[1])}))
-        return moment, moment
     try:
-        moment_of = datetime.fromisoformat(text.strip())
-    except ValueError:
+        first, last = _span(text.strip())
+    except (ValueError, OverflowError):
         hint = "write 2026-01-31, 2026-01-31T12:00, or how long ago: 7d, 24h"
-        raise UnknownNameError(f"{text!r} is no time; {hint}") from None
-    first = moment_of.replace(tzinfo=UTC) if moment_of.tzinfo is None else moment_of.astimezone(UTC)
-    length = timedelta(days=1) if len(text.strip()) <= 10 else timedelta(seconds=1)
-    return _written(first), _written(first + length)
+        raise UnknownNameError(f"{text!r} is no time, or out of reach; {hint}") from None
+    return _written(first), _written(last)
+
+
+def _span(text: str) -> tuple[datetime, datetime]:
+    if ago := _AGO.fullmatch(text):
+        span = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}[ago[2]]
+        moment = datetime.now(UTC) - timedelta(**{span: float(ago[1])})
+        return moment, moment
+    told = datetime.fromisoformat(text)
+    first = told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+    length = timedelta(days=1) if len(text) <= 10 else timedelta(seconds=1)
+    latest = datetime.max.replace(tzinfo=UTC)
+    return first, first + min(length, latest - first)
 
 
 def _written(moment: datetime) -> str:

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bitwatt.errors import RunFileError
+from bitwatt.errors import BitwattError, RunFileError
 from bitwatt.harmless import encodable
 from bitwatt.store import migrations
 from bitwatt.store.columns import SCHEMA, TABLES, VERSION, insert, remove
@@ -32,6 +32,10 @@ Progress = Callable[[int, int], None]
 _STEP = 2_000
 #: Indexes that nobody asked for so long are removed.
 _FORGET_S = 90 * 86_400
+#: Rows, as large as SQLite can count.
+_MOST = 1 << 62
+#: What SQLite says of a file that is no index, no longer one, or has other tables.
+_DAMAGE = ("not a database", "malformed", "no such table", "no such column", "values were supplied", "Could not decode")
 
 
 def cache() -> Path:
@@ -66,9 +70,18 @@ class Index:
         self, where: Sequence[str] | str = (), sort: str = "-started", limit: int | None = None, offset: int = 0
     ) -> list[Header]:
         """Runs that fulfil all of `where` (see filters), such as `name~resnet` or `metric.accuracy>=0.9`."""
+        try:
+            return self._selected(where, sort, limit, offset)
+        except _SpoiledError:  # what the index itself wrote can no longer be read
+            with self._lock:
+                self._remove()
+                self.refresh()
+            return self._selected(where, sort, limit, offset)
+
+    def _selected(self, where: Sequence[str] | str, sort: str, limit: int | None, offset: int) -> list[Header]:
         chosen, sorted_by = conditions(as_list(where)), order(sort)
         query = f"SELECT number FROM runs WHERE {chosen.sql} ORDER BY {sorted_by.sql} LIMIT ? OFFSET ?"
-        bound = (*chosen.bound, *sorted_by.bound, -1 if limit is None else limit, offset)
+        bound = (*chosen.bound, *sorted_by.bound, -1 if limit is None else min(limit, _MOST), min(offset, _MOST))
         with self._lock:
             numbers = [number for (number,) in self._ask(query, bound)]
             found: dict[int, Header] = {}
@@ -116,12 +129,15 @@ class Index:
             return found
 
     def _header(self, file: str, machine: int, text: str) -> Header:
-        if machine not in self._machines:
-            [(facts,)] = self._ask("SELECT facts FROM machines WHERE id = ?", (machine,))
-            self._machines[machine] = json.loads(facts)
-        raw = json.loads(text)
-        raw["machine"] = self._machines[machine]
-        return as_header(raw, self.place.where(file), odd='{"float":' in text)
+        try:
+            if machine not in self._machines:
+                [(facts,)] = self._ask("SELECT facts FROM machines WHERE id = ?", (machine,))
+                self._machines[machine] = json.loads(facts)
+            raw = json.loads(text)
+            raw["machine"] = self._machines[machine]
+            return as_header(raw, self.place.where(file), odd='{"float":' in text)
+        except (ValueError, TypeError, RunFileError) as error:
+            raise _SpoiledError(f"the index {self.path} cannot be read: {error}") from error
 
     def _refreshed(self, progress: Progress | None) -> None:
         database = self._open()
@@ -160,13 +176,16 @@ class Index:
             insert(database, name, header)
 
     def _retrying(self, work: Callable[[], Any]) -> Any:
-        """An index that is damaged is made anew; where none can be kept, it is made in memory."""
+        """An index that is damaged is made anew; where none can be kept, it is made in memory. A question that SQLite
+        cannot answer says nothing about the index."""
         for start_over in (self._remove, self._in_memory):
             try:
                 return work()
             except sqlite3.DatabaseError as error:
-                is_busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-                self._in_memory() if is_busy else start_over()
+                is_damaged = _is_damaged(error)
+                if not is_damaged and getattr(error, "sqlite_errorname", "") in ("SQLITE_ERROR", "SQLITE_TOOBIG"):
+                    raise BitwattError(f"that is too much to ask at once: {error}") from error
+                start_over() if is_damaged else self._in_memory()
                 self._refreshed(None)
         return work()
 
@@ -194,6 +213,14 @@ class Index:
         self._machines = {}
         self._process = os.getpid()
         self._database = _prepared(":memory:")
+
+
+class _SpoiledError(BitwattError):
+    """A row of the index is not as it was written."""
+
+
+def _is_damaged(error: sqlite3.DatabaseError) -> bool:
+    return isinstance(error, sqlite3.IntegrityError) or any(sign in str(error) for sign in _DAMAGE)
 
 
 class _Transaction:

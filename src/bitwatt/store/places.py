@@ -3,9 +3,11 @@ locks, so that many processes on many hosts may write at once."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -123,9 +125,7 @@ class Folder:
                 for entry in entries:
                     if entry.name.endswith(suffix) and not entry.name.startswith("."):
                         with suppress(FileNotFoundError):  # removed since
-                            told = entry.stat()
-                            # a rename brings a new inode, also within one tick of the clock
-                            found.append(File(entry.name, f"{told.st_mtime_ns}:{told.st_size}:{told.st_ino}"))
+                            found.append(File(entry.name, _stamp(entry)))
         except (FileNotFoundError, NotADirectoryError):
             return []
         return found
@@ -133,7 +133,7 @@ class Folder:
     def heads(self, names: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:
         for name in names:
             try:
-                with open(self._root / name, "rb") as file:
+                with open(self._root / name, "rb", opener=_regular) as file:
                     yield name, file.readline(HEAD)
             except OSError as error:
                 yield name, error
@@ -164,6 +164,26 @@ class Folder:
 
     def where(self, name: str) -> Where:
         return self._root / name
+
+
+def _stamp(entry: os.DirEntry[str]) -> str:
+    try:
+        told = entry.stat()
+    except FileNotFoundError:
+        raise
+    except OSError:  # such as a link to itself: whoever opens it is told
+        return "unreadable"
+    # a rename brings a new inode, also within one tick of the clock
+    return f"{told.st_mtime_ns}:{told.st_size}:{told.st_ino}"
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a file that is one: of a pipe the first line would be waited for."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, "it is no ordinary file", path)
 
 
 def _sync(folder: Path) -> None:

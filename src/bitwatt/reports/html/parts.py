@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
+from bitwatt.ranks.silence import state_of
 from bitwatt.reports.energy import EnergyView, joules
 from bitwatt.reports.footprint import grams, money
 from bitwatt.reports.html.layout import facts, scroll
@@ -28,7 +29,7 @@ def header(view: View) -> str:
     if told := verdict(run):
         parts.append(f'<p class="replay">{escape(told)}</p>')
     if run.status != "ok":
-        parts.append(f'<p class="alert">{escape(run.status)}</p>')
+        parts.append(f'<p class="alert">{escape(state_of(run))}</p>')
     if view.missing:
         gaps = "".join(
             f"<li><code>{escape(gap.op)}</code> {gap.calls:,}× <span>{escape(gap.reason)}</span></li>"
