@@ -88,14 +88,17 @@ def nothing(run: Run) -> Told:
 def bitwatt(run: Run, tdp_w: float | None = None) -> Told:
     import bitwatt
     from bitwatt.config import settings
+    from bitwatt.reports.footprint import Footprint
 
-    with bitwatt.measure("peers", keep=False, settings=settings(tdp_w=tdp_w)) as session:
+    given = settings(tdp_w=tdp_w)
+    with bitwatt.measure("peers", keep=False, settings=given) as session:
         run()
-    print(bitwatt.report(session.run))
+    print(bitwatt.report(session.run, settings=given))
+    grams = Footprint(session.run.meter, given, session.run.started).carbon.total_g
     parts = [asdict(part) for part in session.run.meter.energy]
     known = [part["energy_j"] for part in parts if part["energy_j"] is not None]
     result = {f"{part['device']['id']} {field}": part[field] for part in parts for field in ("how", "source")}
-    return {"joules": sum(known) if known else None, "grams": None, "result": result}
+    return {"joules": sum(known) if known else None, "grams": grams, "result": result}
 
 
 def zeus(run: Run) -> Told:

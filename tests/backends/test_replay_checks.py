@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -112,3 +113,16 @@ def test_calls_of_what_is_torchs_own_or_calls_modules_are(model: nn.Module, monk
     assert not replay.unchecked
     assert replay.exact
     assert verdict(run).startswith("exact: ")
+
+
+def test_the_time_after_the_last_step_is_told_as_it_was() -> None:
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with bitwatt.measure("tail", keep=False) as session:
+        for _ in range(300):
+            optimizer.zero_grad()
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+        time.sleep(0.5)
+    (told,) = [note for note in session.run.notes if "was not watched" in note]
+    assert 0.4 < float(told.split(" s,")[0].rsplit(" ", 1)[1]) < 30

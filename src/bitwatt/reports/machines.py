@@ -81,10 +81,11 @@ def _single(header: Header, settings: Settings) -> Placed | None:
     if run is None or run.meter is None:
         return None
     known = header.summary or summary(run)
-    work, missing = known["totals"], known["coverage"]["missing"]
+    missing = known["coverage"]["missing"]
+    flops, bops = (known["totals"].get(model, 0) for model in ("flops", "bops"))  # where nothing was watched: none
     return placed(
-        run.meter, settings, run.started, flops=work["flops"], bops=work["bops"], name=run.name, missing=missing,
-        facts=run.machine.facts, with_carbon=bool(work["flops"] or work["bops"]),
+        run.meter, settings, run.started, flops=flops, bops=bops, name=run.name, missing=missing,
+        facts=run.machine.facts, with_carbon=bool(flops or bops),
     )  # fmt: skip
 
 

@@ -305,7 +305,7 @@ class Learner(Laps):
             tally.gaps += not vouched  # code after the last event ran unseen
             if _sequence() != self.seq:
                 tally.disagrees("graph nodes")
-            spent = _now() - self._time
+            spent = _now() - (self._time or self._began)  # the latter where laps were taken the swiftest way
             tally.pauses += spent > max(_NOISE, _PAUSE * self._unit_seconds)
             tally.tail += spent if spent > max(_TAIL, 2 * self._unit_seconds) else 0.0
         self.stale = True
