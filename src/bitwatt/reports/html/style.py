@@ -26,7 +26,8 @@ body.bitwatt { margin: 0 auto; max-width: 70rem; border-radius: 0; padding: clam
   .bitwatt h2, .bitwatt figcaption { break-after: avoid; }
   .bitwatt figure, .bitwatt tr, .bitwatt .cards div, .bitwatt .facts div { break-inside: avoid; }
   .bitwatt .scroll { overflow: visible; margin: 0; padding: 0; }
-  .bitwatt table { font-size: .72rem; } .bitwatt td, .bitwatt th { padding-inline: .22rem; } .bitwatt .s3, .bitwatt .s4 { display: none; }
+  .bitwatt table { font-size: .72rem; } .bitwatt td, .bitwatt th { padding-inline: .22rem; }
+  .bitwatt .s3, .bitwatt .s4 { display: none; }
   .bitwatt * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 }
 """
