@@ -256,6 +256,10 @@ class ThreadState:
                 self.timeline = timeline_here()
         self._tick = now
 
+    def begin_clock(self) -> None:
+        """Whatever passed until now belongs to nobody."""
+        self._tick = time.perf_counter()
+
     def skip_clock(self, lane: Lane) -> None:
         """The time until now has been booked in a lane."""
         self._tick = time.perf_counter()

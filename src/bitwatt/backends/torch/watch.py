@@ -106,6 +106,8 @@ class TorchWatch:
         state = self.states.here
         state.sessions += 1
         self.join(state, self)
+        if state.sessions == 1:
+            state.begin_clock()  # what it took to open the session is none of it
         if state.resting is not None and state.learner is not None:  # the session around it replays
             state.learner.skip()
 
