@@ -285,3 +285,15 @@ def test_runs_without_times_or_layers_compare_too():
     empty = compare(make_run(), make_run(), settings=PLAIN)
     assert empty.is_equal
     assert empty.render()
+
+
+def test_what_no_rule_prices_is_unknown_and_not_equal() -> None:
+    from bitwatt.comparing.quantities import value
+    from bitwatt.ledger import Row
+    from bitwatt.records import Op
+    from factories import make_run
+
+    run = make_run([Row("forward", "", Op("nobody.knows"), 3)])
+    found = value(run, "flops")
+    assert found.amount is None
+    assert "nothing was counted" in found.because

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from bitwatt.plugins import Plugins
 from bitwatt.readings import MODELLED
-from bitwatt.sensors import SENSORS, Opened, Sensor, Sensors, available, survey
+from bitwatt.sensors import SENSORS, Opened, Sensor, available, survey
 from bitwatt.sensors.rapl import Rapl
 from bitwatt.testing import FakeClock, FakeSensor, check_sensor, fake_powercap
 
@@ -23,19 +24,17 @@ def clock() -> FakeClock:
 def among(monkeypatch: pytest.MonkeyPatch, *sensors: Sensor, orders: tuple[int, ...] = ()) -> None:
     """Have these sensors and no others."""
 
-    class These(Sensors):
-        def _load(self):  # type: ignore[no-untyped-def]
-            made = {}
-            for index, sensor in enumerate(sensors):
+    made = {}
+    for index, sensor in enumerate(sensors):
 
-                def make(sensor: Sensor = sensor) -> Sensor:
-                    return sensor
+        def make(sensor: Sensor = sensor) -> Sensor:
+            return sensor
 
-                make.order = orders[index] if orders else 0  # type: ignore[attr-defined]
-                made[sensor.name] = make
-            return made
-
-    monkeypatch.setattr("bitwatt.sensors.SENSORS", These("bitwatt.sensors", "none"))
+        make.order = orders[index] if orders else 0  # type: ignore[attr-defined]
+        made[sensor.name] = make
+    these: Plugins[Sensor] = Plugins("bitwatt.sensors", "SENSOR")
+    these._known = made
+    monkeypatch.setattr("bitwatt.sensors.SENSORS", these)
 
 
 def test_files_are_found_by_name_and_helpers_are_not_sensors() -> None:
@@ -51,9 +50,9 @@ def test_a_plug_in_is_found_and_a_broken_one_costs_itself_alone(monkeypatch: pyt
         EntryPoint("wall", "bitwatt.testing:FakeSensor", "bitwatt.sensors"),
         EntryPoint("broken", "no_such_package:Nothing", "bitwatt.sensors"),
     ]
-    monkeypatch.setattr("bitwatt.sensors.entry_points", lambda group: points)
+    monkeypatch.setattr("bitwatt.plugins.entry_points", lambda group: points)
     with pytest.warns(UserWarning, match="no_such_package"):
-        found = list(Sensors("bitwatt.sensors", "bitwatt.sensors"))
+        found = list(Plugins("bitwatt.sensors", "SENSOR"))
     assert "wall" in found
     assert "broken" not in found
 

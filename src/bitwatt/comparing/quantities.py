@@ -87,7 +87,8 @@ def value(run: Run, name: str, where: Where = WHOLE, settings: Settings | None =
     """A quantity of a run, or of a part of it."""
     if name in _READERS:
         return _READERS[name](run, where, settings or Settings())
-    if not len(run.ledger):
+    coverage = totals(run, name).coverage
+    if not coverage.counted and (coverage.missing or not len(run.ledger)):
         return Value(None, find_model(name).unit, because=f"nothing was counted in {run.name or run.id}")
     return Value(_priced(run, name, where), find_model(name).unit)
 

@@ -57,8 +57,8 @@ class Regions:
             return None
         try:
             return self._enter(path)
-        except Exception:  # the run's own end tells of it
-            self._done = True
+        except Exception as error:
+            self._give_up(error)
             return None
 
     def leave(self, mark: Mark | None) -> None:
@@ -67,8 +67,13 @@ class Regions:
             return
         try:
             self._leave(mark)
-        except Exception:
-            self._done = True
+        except Exception as error:
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """The program goes on; phases from here on are not measured one by one, and the run says so."""
+        self._done = True
+        self._meter.notes.append(f"phases were no longer measured: {type(error).__name__}: {error}")
 
     def _enter(self, path: tuple[str, ...]) -> Mark | None:
         if not self._may_measure(path):

@@ -5,14 +5,12 @@ A file here is a sensor if it has a name `SENSOR`: what to call, without argumen
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import warnings
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
-from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from bitwatt.plugins import Plugins
 from bitwatt.readings import MEASURED, MODELLED, Device, Reading
 from bitwatt.sensors.counters import Lock
 
@@ -46,40 +44,8 @@ NOTES = 20
 Options = Mapping[str, Mapping[str, Any]]  # sensor -> keyword arguments
 
 
-class Sensors:
-    """Sensors by name, those that speak first in front. Iterating imports the files, but no third-party package."""
-
-    def __init__(self, package: str, group: str) -> None:
-        self._package, self._group = package, group
-        self._known: dict[str, Callable[..., Sensor]] | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        known = self._load()
-        return iter(sorted(known, key=lambda name: (getattr(known[name], "order", 0), name)))
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._load()
-
-    def __getitem__(self, name: str) -> Callable[..., Sensor]:
-        return self._load()[name]
-
-    def _load(self) -> dict[str, Callable[..., Sensor]]:
-        if self._known is None:
-            known = {}
-            for file in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
-                module = importlib.import_module(f"{self._package}.{file.name}")
-                if hasattr(module, "SENSOR"):
-                    known[file.name] = module.SENSOR
-            for point in entry_points(group=self._group):
-                try:
-                    known[point.name] = point.load()
-                except Exception as error:  # a broken plug-in costs its own readings, not the user's run
-                    warnings.warn(f"bitwatt: the sensor {point.value} could not be loaded: {error}", stacklevel=3)
-            self._known = known
-        return self._known
-
-
-SENSORS = Sensors("bitwatt.sensors", "bitwatt.sensors")
+#: By name, those that speak first in front.
+SENSORS: Plugins[Sensor] = Plugins("bitwatt.sensors", "SENSOR")
 
 
 class Opened:

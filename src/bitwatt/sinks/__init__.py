@@ -9,15 +9,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import pkgutil
-import warnings
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bitwatt.config import Settings, settings_here
 from bitwatt.errors import BitwattError, UnknownNameError
+from bitwatt.plugins import Plugins
 from bitwatt.records import Run
 
 if TYPE_CHECKING:
@@ -64,39 +61,7 @@ class Sink(Protocol):
         """Send the finished run. Returns where it can be found. After an exception it may be called again."""
 
 
-class Sinks:
-    """Sinks by name. Iterating imports the files here, but no third-party package."""
-
-    def __init__(self, package: str, group: str) -> None:
-        self._package, self._group = package, group
-        self._known: dict[str, Callable[..., Sink]] | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._load()))
-
-    def __getitem__(self, name: str) -> Callable[..., Sink]:
-        known = self._load()
-        if name not in known:
-            raise UnknownNameError(f"no sink is called {name!r}; there are {', '.join(sorted(known))}")
-        return known[name]
-
-    def _load(self) -> dict[str, Callable[..., Sink]]:
-        if self._known is None:
-            known: dict[str, Callable[..., Sink]] = {}
-            for file in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
-                module = importlib.import_module(f"{self._package}.{file.name}")
-                if hasattr(module, "SINK"):
-                    known[module.SINK.name] = module.SINK
-            for point in entry_points(group=self._group):
-                try:
-                    known[point.name] = point.load()
-                except Exception as error:  # a broken plug-in costs its own sink, not the user's run
-                    warnings.warn(f"bitwatt: the sink {point.value} could not be loaded: {error}", stacklevel=3)
-            self._known = known
-        return self._known
-
-
-SINKS = Sinks("bitwatt.sinks", "bitwatt.sinks")
+SINKS: Plugins[Sink] = Plugins("bitwatt.sinks", "SINK")
 
 
 def make(to: Any) -> list[Sink]:
@@ -117,6 +82,8 @@ def make(to: Any) -> list[Sink]:
 def _parsed(text: str) -> Sink:
     """NAME[=OPTIONS]: options are `key=value`, with commas between them; the first may be the main one's value."""
     name, _, rest = text.partition("=")
+    if name.strip() not in SINKS:
+        raise UnknownNameError(f"no sink is called {name.strip()!r}; there are {', '.join(SINKS)}")
     made = SINKS[name.strip()]
     known = [*inspect.signature(made).parameters, "patience"]
     options: dict[str, str] = {}

@@ -129,7 +129,7 @@ class Delivery:
             with self._looking:
                 try:
                     run = self._so_far() if not self._ended.is_set() else None
-                except Exception:  # counted into while it was read: the next may succeed
+                except (RuntimeError, OSError, BitwattError):  # counted into while it was read: the next may succeed
                     run = None
                 if run is not None:
                     self._ranked(run)
