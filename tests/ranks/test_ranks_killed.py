@@ -34,7 +34,7 @@ def test_a_rank_killed_in_mid_run_is_lost_and_the_others_are_not(tmp_path):
     assert abs(steps - killed.arrivals.count) <= 2
 
 
-def test_a_rank_killed_before_its_first_step_is_missed(tmp_path):
+def test_a_rank_killed_before_it_begins_is_missed(tmp_path):
     torchrun(HERE / "killed_program.py", tmp_path, 0, "kill", ranks=3, check=False)
     job = bitwatt.join(store=tmp_path)
     assert (job.world, job.absent, job.lost) == (3, [1], [])
@@ -42,7 +42,7 @@ def test_a_rank_killed_before_its_first_step_is_missed(tmp_path):
     told = render(job)
     assert "2 of 3 ranks on 1 node" in told
     assert "rank 1 left no file" in told
-    # The others computed a forward before they met nobody in backward.
+    # The others had computed a forward and met nobody in backward.
     for part in job.parts:
         assert bitwatt.totals(bitwatt.load(part.kept.path), "macs").total >= 4 * 32 * 32
 
