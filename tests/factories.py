@@ -146,7 +146,6 @@ def metered(**fields: Any) -> Metered:
         "usage": {"cpu_seconds": 9.5, "idle_seconds": 5.0, "memory_bytes_peak": 2e9, "host.steal_seconds": 0.5},
         "series": {"gpu:GPU-1": tuple((float(i), 100.0 + 40 * i) for i in range(1, 13))},
         "overhead_s": 0.004,
-        "settings": {"pue": "1.2 (bitwatt.toml)"},
         "notes": ("GPU energy is shared out by host time",),
     }
     return Metered(**{**defaults, **fields})

@@ -19,19 +19,8 @@ NOT_SET, BUDGET = "not set", "budget"
 PROVIDERS = ("electricitymaps", "watttime", "uk", "carbon_aware_sdk")
 #: What a device can do by number format, as the catalogue writes it, and the bytes it moves.
 PEAKS = (
-    "fp64",
-    "fp64_tensor",
-    "fp32",
-    "fp32_tensor",
-    "tf32",
-    "bf16",
-    "fp16",
-    "fp8",
-    "fp4",
-    "int8",
-    "int4",
-    "bandwidth",
-)
+    "fp64", "fp64_tensor", "fp32", "fp32_tensor", "tf32", "bf16", "fp16", "fp8", "fp4", "int8", "int4", "bandwidth",
+)  # fmt: skip
 
 Check = Callable[[Any], Any]
 
@@ -269,6 +258,11 @@ def about(name: str) -> str:
     return str(_METADATA[name]["about"])
 
 
+def checked(name: str, value: Any) -> Any:
+    """As it is used; ValueError where it makes no sense."""
+    return _METADATA[name]["check"](value)
+
+
 _KEYS = {key_of(name): name for name in NAMES}
 _TABLES = {key.partition(".")[0] for key in _KEYS if "." in key}
 
@@ -287,7 +281,7 @@ def settings(start: Path | str | None = None, *, flags: Mapping[str, Any] | None
             known = NAMES if where in ("keyword", "flag") else tuple(_KEYS)
             raise SettingsError(f"{_place(where, key)}: there is no setting {key!r}{_meant(key, known)}")
         try:
-            values[name] = _METADATA[name]["check"](value)
+            values[name] = checked(name, value)
         except (ValueError, OverflowError) as error:  # the latter of a whole number that no float holds
             raise SettingsError(f"{_place(where, key)} is {value!r}, but {error}") from None
         sources[name] = _place(where, key) if where in ("keyword", "flag") else Path(where).name
@@ -308,7 +302,7 @@ def nearest(name: str) -> tuple[Any, Path] | None:
         for key, value in found:
             if _KEYS.get(key) == name:
                 try:
-                    return _METADATA[name]["check"](value), Path(where)
+                    return checked(name, value), Path(where)
                 except ValueError as error:
                     raise SettingsError(f"{_place(where, key)} is {value!r}, but {error}") from None
     return None
@@ -375,7 +369,7 @@ def _shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, tuple):
         return ", ".join(" ".join(map(_shown, inner)) for inner in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
 def project(start: Path | str | None = None) -> str:

@@ -17,7 +17,7 @@ ORDER = [
     {"errors", "units", "dtypes", "imports", "context", "state", "harmless", "plugins"},
     {"records", "readings", "served", "observed", "about"},
     {"folded"},
-    {"registry", "ledger", "sensors", "config"},
+    {"registry", "ledger", "sensors", "config", "inherited"},
     {"formulas", "precision"},
     {"rules", "pricing", "hardware"},
     {"costs", "testing", "grid"},
@@ -33,6 +33,7 @@ ORDER = [
     {"estimation", "reports"},
     {"whatif", "sinks"},
     {"comparing"},
+    {"deploy"},
     {"budgets", "dashboard"},
     {"notebook", "pytest_plugin", "callbacks"},
     {"cli"},
@@ -86,7 +87,7 @@ def test_backends_know_no_formula() -> None:
 def test_only_backends_import_frameworks() -> None:
     frameworks = {"torch", "transformers", "tokenizers", "numpy", "IPython"}
     for file in FILES:
-        if room_of(file) in ("backends", "notebook", "callbacks"):
+        if room_of(file) in ("backends", "notebook", "callbacks", "deploy"):
             continue
         for node in ast.walk(ast.parse(file.read_text())):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -168,7 +168,7 @@ def test_a_price_without_energy_says_what_it_lacks():
 
 
 def test_programs_are_told_the_settings_that_were_used():
-    run = transformer_run(meter=metered())
+    run = transformer_run(meter=metered(settings={"pue": "1.2 (bitwatt.toml)"}))
     found = json.loads(bitwatt.report(run, format="json", settings=settings("/", pue=1.5)))["energy"]
     assert (found["carbon"]["pue"], found["settings"]) == (1.5, {"pue": "1.5 (pue=)"})
     assert found["settings_at_run"] == {"pue": "1.2 (bitwatt.toml)"}

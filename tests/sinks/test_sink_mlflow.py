@@ -196,8 +196,8 @@ def test_a_program_started_by_the_command_line_is_sent_at_its_end(client: Any, s
     )  # fmt: skip
     (theirs,) = [line for line in done.stdout.splitlines() if len(line) == 32]
     (kept,) = bitwatt.runs(tmp_path / ".bitwatt")
-    assert client.get_run(theirs).data.tags["bitwatt.run"] == kept.id
     assert f"sent to mlflow: {server}/#/experiments/" in done.stderr
+    assert client.get_run(theirs).data.tags["bitwatt.run"] == kept.id, done.stderr
 
 
 def test_the_programs_output_stays_its_own(client: Any, server: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from bitwatt.config import Settings
 from bitwatt.errors import UnknownNameError
 from bitwatt.impact.energy import used, weakest
 from bitwatt.impact.money import cost
+from bitwatt.inherited import inherited
 from bitwatt.pricing import MISSING, cost_models, entries_of, find_model, totals
 from bitwatt.readings import MEASURED
 from bitwatt.records import Run
@@ -191,7 +192,7 @@ def _memory(run: Run, where: Where, _: Settings) -> Value:
 def _money(run: Run, _: Where, settings: Settings) -> Value:
     if run.meter is None:
         return Value(None, settings.currency or "", MEASURED, "it was not metered")
-    found = cost(run.meter, settings)
+    found = cost(run.meter, inherited(settings, run.meter.settings))
     return Value(found.total, found.currency, found.how or MEASURED, "" if found.total is not None else found.because)
 
 

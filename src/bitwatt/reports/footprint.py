@@ -14,6 +14,7 @@ from bitwatt.config import Settings
 from bitwatt.impact.carbon import Carbon, carbon
 from bitwatt.impact.energy import JOULES_PER_KWH, used
 from bitwatt.impact.money import ACCELERATORS, Cost, cost
+from bitwatt.inherited import inherited
 from bitwatt.readings import MODELLED, Metered
 from bitwatt.records import Run
 from bitwatt.units import format_count
@@ -24,8 +25,12 @@ class Footprint:
     """`started` is when it began, as the run says."""
 
     metered: Metered
-    settings: Settings
+    given: Settings
     started: str
+
+    @cached_property
+    def settings(self) -> Settings:
+        return inherited(self.given, self.metered.settings)
 
     @cached_property
     def carbon(self) -> Carbon:

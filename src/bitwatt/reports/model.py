@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 from bitwatt.config import Settings, settings
 from bitwatt.errors import SettingsError
 from bitwatt.fingerprint import Fingerprint, fingerprint
+from bitwatt.inherited import inherited
 from bitwatt.pricing import MISSING, CostModel, Coverage, Entry, Totals, entries_of, find_model, totals
 from bitwatt.records import Run
 from bitwatt.reports.devices import Devices
@@ -116,7 +117,8 @@ class View:
 
     @cached_property
     def settings(self) -> Settings:
-        return self._settings if self._settings is not None else configured()
+        mine = self._settings if self._settings is not None else configured()
+        return mine if self.run.meter is None else inherited(mine, self.run.meter.settings)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:
