@@ -7,7 +7,7 @@ ASROOT := $(if $(filter 0,$(shell id -u)),,sudo -n)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 
-.PHONY: setup demo test test-all lint docs bench truth clean pictures
+.PHONY: setup demo test test-all lint docs bench truth paper clean pictures
 
 setup: .venv/ready
 
@@ -19,7 +19,7 @@ setup: .venv/ready
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon,remote,sql,charts,dashboard,mlflow,wandb,tensorboard,otel,prometheus,cards,lightning,keras]'
+	$(BIN)/pip install --quiet --editable '.[dev,docs,quantisation,estimators,launchers,energy,carbon,remote,sql,charts,dashboard,mlflow,wandb,tensorboard,otel,prometheus,cards,lightning,keras,deploy,loadgen,paper]'
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/torchvision torchvision==0.28.0
 	$(BIN)/pip install --quiet --no-deps --upgrade --target .venv/mlflow $(MLFLOW)
 	@command -v chromium >/dev/null || $(ASROOT) apt-get install -qq --yes chromium >/dev/null \
@@ -27,7 +27,14 @@ setup: .venv/ready
 		|| echo "no chromium: tests in a browser are skipped"
 	touch $@
 
-demo: setup
+# What a first look needs, and no more: the tools of `setup` take minutes to fetch.
+.venv/light:
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	test -e .venv/ready || $(BIN)/pip install --quiet torch==2.13.0
+	test -e .venv/ready || $(BIN)/pip install --quiet --editable '.[dashboard]'
+	touch $@
+
+demo: .venv/light
 	$(BIN)/bitwatt run --store .venv/demo examples/train_mnist_like.py
 
 test: lint docs
@@ -54,6 +61,10 @@ bench: setup
 # The estimators' part of docs/accuracy.md. MEASURE=DIR, the folder of the fpcount instrument, counts anew what is executed.
 truth: setup
 	$(BIN)/python benchmarks/accuracy/truth_page.py $(if $(MEASURE),--fpcount $(MEASURE))
+
+# docs/paper.md with its figures: the paper's evaluation, measured anew. PART=figure2 measures one part only.
+paper: setup
+	$(BIN)/python -m examples.paper $(if $(PART),--only $(PART))
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

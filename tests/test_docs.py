@@ -236,7 +236,7 @@ def test_every_page_is_in_the_navigation() -> None:
     assert listed == {page.name for page in DOCS.glob("*.md")} - {"cost-models-table.md", "hardware-table.md"}
 
 
-@pytest.mark.parametrize("table", ["rules", "models", "estimators", "hardware"])
+@pytest.mark.parametrize("table", ["rules", "models", "estimators", "hardware", "onnx_rules"])
 def test_generated_tables_are_up_to_date(table: str, run: Run, tmp_path: Path) -> None:
     script, written = DOCS / "tables" / f"{table}.py", tmp_path / "written.md"
     target = _target(script)
@@ -251,6 +251,11 @@ def test_generated_tables_are_up_to_date(table: str, run: Run, tmp_path: Path) -
         listed = target.read_text(encoding="utf-8").partition("scikit-learn ")[2].split(",")[0]
         if sklearn.__version__ != listed:
             pytest.skip(f"the table is of scikit-learn {listed}")
+    if table == "onnx_rules":
+        onnx = pytest.importorskip("onnx")
+        listed = target.read_text(encoding="utf-8").partition("of onnx ")[2].split(",")[0]
+        if onnx.__version__ != listed:
+            pytest.skip(f"the table is of onnx {listed}")
     # In a process of its own: other tests register ops and rules.
     call = tmp_path / "call.py"
     call.write_text(

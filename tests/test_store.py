@@ -205,3 +205,11 @@ def test_listing_reads_first_lines_only(tmp_path):
     header, _, _ = path.read_bytes().partition(b"\n")
     path.write_bytes(header + b"\nnot even compressed")
     assert store.runs(tmp_path)[0].name == "a"
+
+
+@pytest.mark.parametrize("name", ["exp/resnet", "../../etc/passwd", "odd.run", "/abs/olute", "a\\b"])
+def test_a_name_may_look_like_a_path(name, tmp_path):
+    store.save(make_run(id="one", name=name), tmp_path)
+    assert store.load(name, tmp_path).id == "one"
+    with pytest.raises(RunFileError, match="cannot be read"):
+        store.load(f"{name}/no/such.run", tmp_path)

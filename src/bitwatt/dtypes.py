@@ -47,6 +47,10 @@ def _table() -> dict[str, DType]:
     add("int", 32, 4, "qint32")
     add("int", 4, Fraction(1, 2), "quint4x2")
     add("int", 2, Fraction(1, 4), "quint2x4")
+    add("float", 4, 1, "float4_e2m1")
+    packed = (("float4_e2m1", 2), ("int4", 2), ("uint4", 2), ("int2", 4), ("uint2", 4))
+    for name, per_byte in packed:  # ONNX keeps several in a byte, and counts them one by one
+        table[f"{name}x{per_byte}"] = DType(table[name].precision, Fraction(1, per_byte))
     add("bits", 64, 8, "object")  # a reference to something that is no number
     add("bits", 8, 1, "bits8")
     add("bits", 16, 2, "bits16")

@@ -1,10 +1,12 @@
-"""estimate(): the count before anything is computed, on fake tensors for torch, from shapes for estimators."""
+"""estimate(): the count before anything is computed: on fake tensors for torch, from shapes for estimators, from the
+graph for ONNX models."""
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +19,12 @@ def estimate(fn: Callable[..., Any] | Any, /, *args: Any, **kwargs: Any) -> Run:
     fakes; build large models inside `fn`, where they take no memory either. The run is returned, not kept.
 
     An estimator of scikit-learn, XGBoost, LightGBM or CatBoost is not fitted: `estimate(estimator, X, y)` takes shapes,
-    or arrays for their shapes, and states in the run's notes what it had to assume. See `estimate_estimator`."""
+    or arrays for their shapes, and states in the run's notes what it had to assume. See `estimate_estimator`.
+
+    An ONNX model (a path to a .onnx file, its bytes or a ModelProto) is counted from its graph:
+    `estimate("model.onnx", batch=8)`, `estimate(model, shapes={"input": (8, 3, 224, 224)})`."""
+    if _is_onnx(fn):
+        return estimate_onnx(fn, *args, **kwargs)
     if hasattr(fn, "get_params") and hasattr(fn, "fit"):
         return estimate_estimator(fn, *args, **kwargs)
     from bitwatt.backends.torch.fake import run_on_fakes
@@ -29,6 +36,24 @@ def estimate(fn: Callable[..., Any] | Any, /, *args: Any, **kwargs: Any) -> Run:
         call()
     run: Run = session.run
     return run
+
+
+def _is_onnx(model: Any) -> bool:
+    """A file, or what onnx makes of it, which need not be imported to tell."""
+    if isinstance(model, (str, bytes, bytearray, os.PathLike)):
+        return True
+    return type(model).__name__ == "ModelProto" and type(model).__module__.partition(".")[0] == "onnx"
+
+
+def estimate_onnx(
+    model: Any, /, *, batch: int | None = None, shapes: Mapping[str, Sequence[int] | int] | None = None
+) -> Run:
+    """What one call of an ONNX model computes, by its graph as it stands. See [ONNX models](onnx.md)."""
+    try:
+        from bitwatt.backends.onnx import count
+    except ImportError as error:
+        raise BitwattError(f"counting an ONNX model needs the package onnx: {error}") from error
+    return count(model, shapes, batch)
 
 
 def estimate_estimator(

@@ -12,7 +12,7 @@ from typing import Any
 from bitwatt.config import Settings
 from bitwatt.costs.flops import label
 from bitwatt.folded import MARKS
-from bitwatt.grid import ask
+from bitwatt.grid import without_asking
 from bitwatt.impact.carbon import carbon
 from bitwatt.impact.energy import used
 from bitwatt.impact.money import ACCELERATORS, cost
@@ -51,7 +51,7 @@ _PHASES = 40
 
 def summary(run: Run, settings: Settings | None = None) -> dict[str, Any]:
     """What a run file's header carries so that listings need no pricing. Carbon and money by `settings`, as far as no
-    service need be asked."""
+    service need be asked: what one said when the run ended is in the run."""
     flops, bops = totals(run, "flops"), totals(run, "bops")
     coverage = flops.coverage
     phases = sorted(_plain(flops.by("phase")).items(), key=lambda one: -one[1])[:_PHASES]
@@ -90,11 +90,10 @@ def _used(run: Run, settings: Settings | None) -> dict[str, Any]:
     energy = used(run.meter, modelled=known.show_modelled)
     if energy.energy_j is not None:
         found |= {"energy_j": energy.energy_j, "energy_how": energy.how}
-    if known.grid_provider is None:
-        began = datetime.fromisoformat(run.started)
-        grid = ask(known, began, began + timedelta(seconds=run.meter.seconds))
-        devices = sum(part.device.kind in ACCELERATORS for part in run.meter.energy)
-        found["grams"] = carbon(run.meter, known, grid, began, devices=max(devices, 1)).total_g
+    began = datetime.fromisoformat(run.started)
+    grid = without_asking(known, began, began + timedelta(seconds=run.meter.seconds), run.meter.grid)
+    devices = sum(part.device.kind in ACCELERATORS for part in run.meter.energy)
+    found["grams"] = carbon(run.meter, known, grid, began, devices=max(devices, 1)).total_g
     price = cost(run.meter, known)
     found |= {"cost": price.total, "currency": price.currency if price.total is not None else None}
     return {name: value for name, value in found.items() if value is not None}

@@ -13,7 +13,7 @@ from bitwatt.errors import UnknownNameError
 from bitwatt.ledger import Ledger
 from bitwatt.observed import together
 from bitwatt.ranks import energy
-from bitwatt.ranks.join import Joined, Kept, jobs
+from bitwatt.ranks.join import UNDER_WAY, Joined, Kept, jobs
 from bitwatt.ranks.join import join as join_ranks
 from bitwatt.ranks.shares import shares
 from bitwatt.readings import metered_json
@@ -79,7 +79,10 @@ def whole(job: Joined) -> Run:
     notes += dict.fromkeys(note for run in runs for note in run.notes)
     read = energy.readers(job)
     served = [run.requests for run in runs if run.requests is not None]
-    ended = next((run.status for run in runs if run.status != "ok"), "ok")
+    ended = next((run.status for run in runs if run.status not in ("ok", UNDER_WAY)), "")
+    if not ended:
+        lost = f"failed: rank {job.lost[0].number} was lost" if job.lost else ""
+        ended = lost or next((run.status for run in runs if run.status != "ok"), "ok")
     return replace(
         runs[0], id=job.job, seconds=job.seconds, ledger=ledger, layers=layers, phase_seconds=seconds, status=ended,
         device_seconds=on_device, notes=tuple(notes), rank=None, meter=energy.joined(read) if read else None,

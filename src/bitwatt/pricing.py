@@ -295,7 +295,7 @@ def _work(op: Op) -> tuple[Rule | None, Work | None, str]:
         return rule, op.folded.work, op.folded.reason
     if rule is None:
         return None, None, "no rule"
-    if op.overload == "unrecorded":
+    if op.overload == "unrecorded" and rule.function is not None:
         return rule, None, f"it could not be recorded: {dict(op.args).get('unrecorded')}"
     if op.overload == "unassumed":
         return rule, None, f"it could not be estimated: {dict(op.args).get('unassumed')}"

@@ -363,6 +363,7 @@ class Run:
     requests: Requests | None = None  # what it served
     observed: Observed | None = None  # what it processed, when its phases ran, what other meters said
     about: About = field(default_factory=About)  # tags, parameters, metrics, code, parent
+    deployment: Mapping[str, Any] | None = None  # what the deployment lab found, as its document says it
 
     @property
     def fingerprint(self) -> Fingerprint:

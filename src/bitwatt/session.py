@@ -140,7 +140,7 @@ class Session:
             self._close(error)
         if self.delivery is not None and self.run is not None:
             self.receipts = self.delivery.finish(self.run)
-            self._note([note for receipt in self.receipts if (note := receipt.note)])
+            self._note([*self.delivery.notes, *(note for receipt in self.receipts if (note := receipt.note))])
         if self.strict and error is None and self.run is not None:
             totals(self.run, strict=True)
 
@@ -197,6 +197,7 @@ class Session:
             for phase, span in harvest.seconds.items():
                 spans[phase] = spans.get(phase, 0.0) + span
             on_device |= harvest.device_seconds
+        notes += WATCHERS.troubles.values()
         notes += self._remarks + self._meter.remarks + self._beside.notes() + self._teller.notes
         if not harvests and not notes:
             notes.append(f"nothing was watched: the program imported none of {', '.join(backends.FRAMEWORKS)}")

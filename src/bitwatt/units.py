@@ -33,19 +33,11 @@ def format_count(value: Number, unit: str = "") -> str:
     that 4.5 GMAC is exact and 4.50 GMAC is not."""
     if isinstance(value, float) and not math.isfinite(value):
         return _with_unit(str(value), unit)
-    exact = Fraction(str(value))  # of a float, the decimal that people see
-    size = abs(exact)
-    if size == 0 or (size.denominator == 1 and size < 1000):
-        return _with_unit(str(int(exact)), unit)
-    power = _power_of_1000(size)
-    digits, shown = _three_digits(size / Fraction(1000) ** power)
-    if shown == 1000:  # 999.6 k reads 1.00 M
-        power, (digits, shown) = power + 1, ("1.00", Fraction(1))
-    sign = "-" if exact < 0 else ""
-    if shown * Fraction(1000) ** power == size:
-        digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+    if abs(value) < 1000 and value == int(value):
+        return _with_unit(str(int(value)), unit)
+    sign, digits, power = _three_digits(str(value))  # of a float, the decimal that people see
     if not -len(_SMALL) <= power < len(_LARGE):
-        return _with_unit(f"{sign}{_scientific(size)}", unit)
+        return _with_unit(f"{sign}{_scientific(str(value))}", unit)
     prefix = _LARGE[power] if power >= 0 else _SMALL[-power - 1]
     return f"{sign}{digits} {prefix}{unit}".rstrip()
 
@@ -123,29 +115,28 @@ def _with_unit(number: str, unit: str) -> str:
     return f"{number} {unit}".rstrip()
 
 
-def _power_of_1000(size: Fraction) -> int:
-    """The power p with 1000**p <= size < 1000**(p + 1), without leaving exact arithmetic."""
-    power = (len(str(size.numerator)) - len(str(size.denominator))) // 3
-    while Fraction(1000) ** power > size:
-        power -= 1
-    while Fraction(1000) ** (power + 1) <= size:
-        power += 1
-    return power
+def _three_digits(number: str, step: int = 3) -> tuple[str, str, int]:
+    """Sign, three significant digits with a point among them, and the power of 10**step they are of. In whole numbers:
+    lists of many runs have many of them, and fractions take long."""
+    mantissa, _, exponent = number.lower().partition("e")
+    whole, _, rest = mantissa.lstrip("-").partition(".")
+    amount = int(whole + rest)
+    length = len(str(amount))
+    last = 10 ** (length - 3) if length > 3 else 1
+    shown, left = divmod(amount if length > 3 else amount * 10 ** (3 - length), last)
+    shown += 2 * left > last or (2 * left == last and shown % 2)  # halves to the even one, as round does
+    if shown == 1000:  # 999.6 k reads 1.00 M
+        shown, length = 100, length + 1
+    order = length - 1 + int(exponent or 0) - len(rest)
+    power = order // step
+    places = 2 - (order - step * power)
+    first, after = divmod(shown, 10**places)
+    digits = f"{first}.{after:0{places}}" if places else str(first)
+    if not left and places and step == 3:  # exact: 4.5 G, but 1.00e+33
+        digits = digits.rstrip("0").rstrip(".")
+    return "-" if number.startswith("-") else "", digits, power
 
 
-def _three_digits(size: Fraction) -> tuple[str, Fraction]:
-    """1 <= size < 1000 as text with three significant digits, and the number that text names."""
-    places = 2 if size < 10 else 1 if size < 100 else 0
-    rounded = round(size * 10**places)
-    if places and rounded >= 1000:  # 9.996 reads 10.0
-        places, rounded = places - 1, rounded // 10
-    whole, rest = divmod(rounded, 10**places)
-    return (f"{whole}.{rest:0{places}}" if places else str(whole)), Fraction(rounded, 10**places)
-
-
-def _scientific(size: Fraction) -> str:
-    power = len(str(size.numerator)) - len(str(size.denominator))
-    while Fraction(10) ** power > size:
-        power -= 1
-    digits, shown = _three_digits(size / Fraction(10) ** power)
-    return f"1.00e{power + 1:+03}" if shown == 10 else f"{digits}e{power:+03}"
+def _scientific(number: str) -> str:
+    _, digits, power = _three_digits(number, 1)
+    return f"{digits}e{power:+03}"

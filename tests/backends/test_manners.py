@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures.thread as pools
+import subprocess
 import sys
 import threading
 
@@ -184,3 +185,32 @@ def test_a_rule_that_fails_is_missing_with_its_reason_and_costs_nothing_else() -
     totals = bitwatt.totals(run)
     assert totals.missing == {"bitwatt_test.broken": 1}
     assert "ZeroDivisionError" in totals.entries[0].reason
+
+
+WITHOUT_NUMPY = """
+import sys
+sys.modules["numpy"] = None
+import torch, bitwatt
+with bitwatt.measure(keep=False, meter=False) as session:
+    model = torch.nn.Linear(4, 2, bias=False)
+    for size in (1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 7, 8):
+        model(torch.ones(size, 4)).sum().backward()
+assert bitwatt.totals(session.run, "macs").by("phase")["forward"] == 8 * 51
+"""
+
+
+def test_torch_is_watched_where_numpy_is_not_installed():
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", WITHOUT_NUMPY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_framework_that_cannot_be_watched_is_said_in_the_run():
+    code = (
+        "import sys, warnings\nsys.modules['bitwatt.backends.torch.watch'] = None\nimport bitwatt\n"
+        "warnings.simplefilter('ignore')\n"
+        "with bitwatt.measure(keep=False, meter=False) as session:\n    import torch\n"
+        "print(*session.run.notes, sep='\\n')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("torch cannot be watched: ModuleNotFoundError: ")
+    assert "nothing was watched" not in done.stdout

@@ -69,14 +69,6 @@ def test_a_specification_is_json_and_clean_makes_it_strict():
     assert told == {"a": [None, float(2**60), "\ufffd[31m", True, None, 3]}
 
 
-@drawn
-def test_the_script_for_pages_that_draw_themselves_is_small_and_brings_all_it_needs():
-    script = charts.script()
-    assert "bitwattDraw" in script
-    assert len(script) < 1_200_000
-    assert not re.search(r"""\bimport\s+.*from\s+["']""", script)
-
-
 def test_tiles_are_as_large_as_their_share_and_the_rest_is_one():
     tiles = [Tile(f"layers.{i}.fc", "Linear", 1000 - i) for i in range(500)]
     nodes = charts.treemap("t", tiles, "FLOP").spec["data"][0]["values"]

@@ -6,6 +6,7 @@ import json
 import os
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -203,3 +204,24 @@ def test_check_writes_for_github(runs, capsys, monkeypatch):
     assert json.loads(told(capsys, *asked, "--format", "json", status=1))["ok"] is False
     assert told(capsys, *asked, "--format", "markdown", status=1).startswith("## bitwatt: over budget")
     assert "could not be written" in told(capsys, *asked, "--junit", "no/such/file", status=2)
+
+
+def test_a_file_that_cannot_be_written_leaves_the_one_before(tmp_path, capsys, monkeypatch):
+    store.save(transformer_run(1, 16, batch=4, id="a"))
+    page = tmp_path / "page.md"
+    page.write_text("before")
+
+    def full(self: Path, *_: object, **__: object) -> None:
+        self.touch()
+        raise OSError(28, "No space left on device", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        assert main(["report", "a", "--format", "markdown", "-o", str(page)]) == 2
+    assert "page.md could not be written: No space left on device" in capsys.readouterr().err
+    assert (page.read_text(), [one.name for one in tmp_path.glob(".page*")]) == ("before", [])
+    (tmp_path / "link.md").symlink_to(page)
+    assert main(["report", "a", "--format", "markdown", "-o", str(tmp_path / "link.md")]) == 0
+    assert "tiny-transformer" in page.read_text()
+    assert main(["compare", "a", "a", "-o", "/dev/stdout"]) == 0
+    assert main(["report", "a", "-o", str(tmp_path / "no" / "such" / "folder")]) == 2

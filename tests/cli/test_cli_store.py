@@ -163,6 +163,11 @@ def test_a_killed_run_is_shown_as_cut_off_and_can_be_tagged(capsys):
     store.save(transformer_run(1, 16, batch=4, id="dead", status=UNDER_WAY, started="2026-01-01T00:00:00.000+00:00"))
     assert "cut off" in told(capsys, "ls", "dead")
     assert "cut off" in told(capsys, "report", "dead")
+    assert json.loads(told(capsys, "ls", "dead", "--format", "json"))[0]["status"] == "cut off"
+    assert told(capsys, "ls", "dead", "--format", "csv", "--columns", "status") == "status\ncut off\n"
+    assert json.loads(told(capsys, "report", "dead", "--format", "json"))["run"]["status"] == "cut off"
+    told(capsys, "export", "--to", "all.csv")
+    assert "cut off" in Path("all.csv").read_text()
     told(capsys, "tag", "dead", "x")
     assert store.load("dead").about.tags == {"x": ""}
 

@@ -183,6 +183,7 @@ def test_a_front_of_runs_by_quantities_and_metrics():
     assert not comparison.pareto("flops", "loss").axes[1].lower
     text = comparison.render()
     assert "Pareto front" in text
+    assert "Pareto front" in comparison.render(by="phase")  # it was asked for
     assert comparison.json()["pareto"]["points"][0]["on_front"]
     with pytest.raises(UnknownNameError, match="did you mean 'energy'"):
         comparison.pareto("enrgy", "accuracy")

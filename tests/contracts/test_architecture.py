@@ -30,7 +30,7 @@ ORDER = [
     {"session"},
     {"jobs", "ray", "spawned", "submitit", "serving"},
     {"charts"},
-    {"estimation", "reports"},
+    {"estimation", "reports", "integers"},
     {"whatif", "sinks"},
     {"comparing"},
     {"deploy"},

@@ -89,9 +89,9 @@ class Answer:
 
 
 @contextmanager
-def serving(folder: Any, **options: Any) -> Iterator[Served]:
+def serving(folder: Any, app: Any = None, **options: Any) -> Iterator[Served]:
     listener = socket.create_server(("127.0.0.1", 0))
-    server = server_of(application(folder, **options))
+    server = server_of(app or application(folder, **options))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:

@@ -25,6 +25,7 @@ from served import TOKEN, fill, fill_badly, keep, serving
 from bitwatt import store
 from bitwatt.about import About
 from bitwatt.cli import main
+from bitwatt.dashboard import application
 from bitwatt.dashboard.asking import quoted, words
 from bitwatt.dashboard.catalog import Catalog, Shelf
 from bitwatt.dashboard.guard import host_of, is_loopback
@@ -229,6 +230,56 @@ def test_the_token_opens_it_by_header_and_by_form(locked):
     assert page.status == 200
     assert TOKEN not in page.text
     assert TOKEN not in locked.ask("/login").text
+
+
+def test_behind_a_proxy_every_address_begins_with_its_path(served):
+    """Some proxies leave the prefix in the path, some take it away."""
+    with serving(served.folder, prefix="bitwatt/") as found:
+        for path in PAGES:
+            left, taken = found.ask(f"/bitwatt{path}"), found.ask(path)
+            assert left.status == taken.status == served.ask(path).status
+            assert left.text == taken.text
+            ours = re.findall(r'(?:href|src|action|data-stream)="(/[^"]*)"', left.text)
+            assert len(ours) > 5
+            assert [one for one in ours if not one.startswith("/bitwatt/")] == []
+            assert found.ask(unescape(ours[0])).status == 200
+            plain = left.text.replace('="/bitwatt/', '="/')
+            assert plain == served.ask(path).text
+        assert found.ask("/bitwatt").status == 200
+        assert found.ask("/bitwattage").status == 404
+        assert found.ask("/bitwatt/api/nothing").json == {"error": "There is no such page."}
+
+
+def test_behind_a_proxy_the_token_is_asked_for_and_kept_there(served):
+    with serving(served.folder, prefix="/team/bitwatt", token=TOKEN) as found:
+        asked = found.ask("/team/bitwatt/runs/run-004", Host="runs.example.org")  # as proxies pass it on
+        assert (asked.status, asked.headers["location"]) == (303, "/team/bitwatt/login")
+        assert 'action="/team/bitwatt/login"' in found.ask("/team/bitwatt/login").text
+        entered = found.ask("/team/bitwatt/login", "POST", urlencode({"token": TOKEN}), Host="runs.example.org")
+        assert entered.headers["location"] == "/team/bitwatt/"
+        assert "Path=/team/bitwatt;" in entered.headers["set-cookie"]
+        cookie = entered.headers["set-cookie"].split(";")[0]
+        assert found.ask("/team/bitwatt/", Cookie=cookie, Host="runs.example.org").status == 200
+        assert found.ask("/team/bitwatt/api/runs", Host="runs.example.org").status == 401
+
+
+def test_it_hangs_in_another_application(served):
+    from fastapi import FastAPI
+
+    outer, inner = FastAPI(), application(served.folder)
+    outer.mount("/costs", inner)
+    outer.state.stream = inner.state.stream  # which our server closes
+    with serving(served.folder, app=outer) as found:
+        answer = found.ask("/costs/runs/run-004")
+        assert answer.status == 200
+        assert 'href="/costs/trends"' in answer.text
+        assert found.ask("/costs/api/runs?limit=1").json["total"] > 10
+
+
+@pytest.mark.parametrize("prefix", ["/a b", '/"><script>', "/../x?y"])
+def test_a_prefix_that_is_no_path_is_refused(tmp_path, capsys, prefix):
+    assert main(["serve", "--store", str(tmp_path), "--prefix", prefix]) == 2
+    assert "a path of letters" in capsys.readouterr().err
 
 
 def test_files_are_kept_by_the_browser_for_good(served):

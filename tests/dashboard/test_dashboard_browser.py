@@ -346,3 +346,23 @@ def test_a_person_shows_the_token_once(browser, served):  # noqa: F811
         [cookie] = page.context.cookies()
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
         assert tab.refused == []
+
+
+def test_behind_a_proxy_two_runs_are_compared(browser, served):  # noqa: F811
+    from served import serving
+
+    with (
+        serving(served.folder, prefix="/costs") as found,
+        open_tab(browser, f"{found.url}/costs/", viewport=WIDE) as tab,
+    ):
+        page = tab.page
+        page.get_by_role("row", name=re.compile("run-008")).get_by_role("checkbox").check()
+        page.get_by_role("row", name=re.compile("run-010")).get_by_role("checkbox").check()
+        page.locator("button[data-count]").click()
+        assert page.get_by_role("heading", level=1).inner_text() == "Comparison"
+        page.get_by_role("link", name="Open A").click()
+        assert page.url == f"{found.url}/costs/runs/run-008"
+        page.get_by_role("link", name="Live").click()
+        until(lambda: any(one.endswith("/costs/api/live") for one in tab.asked))
+        assert (tab.complaints, tab.refused) == ([], [])
+        assert all(one.startswith(f"{found.url}/costs/") for one in tab.asked)

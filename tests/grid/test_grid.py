@@ -17,6 +17,7 @@ import pytest
 
 import bitwatt
 from bitwatt.config import PROVIDERS, Settings, settings
+from bitwatt.fingerprint import summary
 from bitwatt.grid import Intensity, ask, at_close, held
 from bitwatt.grid import http as http_client
 from bitwatt.grid.record import lasting
@@ -473,6 +474,9 @@ def test_a_run_holds_what_the_grid_said_when_it_closed(tmp_path: Any, monkeypatc
     document = json.loads(bitwatt.report(run, format="json", settings=told))["energy"]
     energy_j = run.meter.measured_j or 0.0
     assert document["carbon"]["total_g"] == pytest.approx(energy_j / 3.6e6 * 250)
+    [kept, *_] = bitwatt.runs(tmp_path / "runs")
+    assert kept.summary["grams"] == pytest.approx(document["carbon"]["total_g"])  # so that listings show it
+    assert "grams" not in summary(replace(run, meter=replace(run.meter, grid={})), told)  # nor is anybody asked
     elsewhere = replace(told, grid_zone="SW1")
     assert "cannot be reached" in ask(elsewhere, now, now, run.meter.grid).because  # another question
 

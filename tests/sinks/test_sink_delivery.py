@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -255,13 +257,92 @@ def test_nothing_is_sent_from_a_forked_child() -> None:
 def test_of_a_job_the_first_rank_speaks_and_sinks_of_metrics_hear_all() -> None:
     from bitwatt.records import Rank
 
-    one, every = Plain(), Plain()
-    every.every_rank = True  # type: ignore[attr-defined]
-    receipts = send(make_run(rank=Rank(1, 2, "job")), [one, every])
-    assert (len(one.closed), len(every.closed)) == (0, 1)
-    assert len(receipts) == 1
-    send(make_run(rank=Rank(0, 2, "job")), [one])
-    assert len(one.closed) == 1
+    def told(rank: int) -> tuple[list[Run], list[Run]]:
+        one, every = Plain(), Plain()
+        every.every_rank = True  # type: ignore[attr-defined]
+        run = make_run(rank=Rank(rank, 2, "job"))
+        opening = Opening(run.id, run.name, run.started)
+        Delivery([one, every], opening, lambda: None, lambda run: replace(run, name="both", rank=None)).finish(run)
+        return one.closed, every.closed
+
+    (whole,), (first,) = told(0)
+    assert (whole.name, first.rank) == ("both", Rank(0, 2, "job"))
+    nothing, (second,) = told(1)
+    assert (nothing, second.rank) == ([], Rank(1, 2, "job"))
+    asked = Plain()
+    send(make_run(rank=Rank(1, 2, "job")), [asked])  # a kept run that somebody names is what he wants
+    assert len(asked.closed) == 1
+
+
+def test_the_first_rank_waits_for_the_others_and_sends_what_all_of_them_did(tmp_path: Path) -> None:
+    from bitwatt.records import Rank
+    from bitwatt.sinks.job import of_job
+
+    def kept(rank: int, **fields: Any) -> Run:
+        run = transformer_run(1, 16, batch=4, id=f"r{rank}", rank=Rank(rank, 3, "job"), **fields)
+        bitwatt.save(run, tmp_path)
+        return run
+
+    first = kept(0)
+    kept(1, status="under way", started=datetime.now(UTC).isoformat())
+    kept(2)
+
+    def close() -> None:
+        time.sleep(0.3)
+        kept(1)
+
+    threading.Thread(target=close).start()
+    found = of_job(first, tmp_path)
+    assert (found.id, found.status, found.rank) == ("job", "ok", None)
+    assert bitwatt.totals(found).total == 3 * bitwatt.totals(first).total
+
+
+def test_a_rank_that_does_not_end_or_never_came_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bitwatt.ranks.identity import this_rank
+    from bitwatt.records import Rank
+    from bitwatt.sinks import job
+
+    monkeypatch.setattr(job, "CLOSING", 0.3)
+    monkeypatch.setattr(job, "COMING", 0.2)
+    first = transformer_run(1, 16, batch=4, id="r0", rank=Rank(0, 3, "job"))
+    bitwatt.save(first, tmp_path)
+    alive = this_rank(2, 3, "job")
+    bitwatt.save(transformer_run(1, 16, batch=4, id="r2", status="under way", rank=alive), tmp_path)
+    found = job.of_job(first, tmp_path)
+    assert found.status == "ok"
+    assert "2 of 3 ranks joined" in found.notes[0]
+    assert found.notes[-1] == "so far of ranks that had not ended: 2"
+    alone = job.of_job(first, tmp_path / "nowhere")
+    assert (alone.id, alone.rank) == ("r0", first.rank)
+    assert alone.notes[-1].startswith("rank 0 alone: the ranks could not be joined (no run in")
+
+
+def test_of_a_job_values_so_far_are_called_by_their_rank() -> None:
+    from bitwatt.records import Rank
+    from bitwatt.sinks.values import values
+
+    run = transformer_run(1, 16, batch=4, rank=Rank(0, 2, "job"))
+    assert {"rank_0/flops", "rank_0/phase_flops/forward"} <= {one.flat for one in values(run, live=True)}
+    assert "flops" in {one.flat for one in values(run)}
+
+
+def test_what_a_sink_could_not_look_at_or_import_is_said_once(tmp_path: Path) -> None:
+    class Blind(Plain):
+        def look(self, *, ended: bool) -> None:
+            raise RuntimeError("no view")
+
+        def warm(self) -> None:
+            raise ImportError("not here")
+
+    sink = Blind()
+    with bitwatt.measure("seen", store=tmp_path, meter=False, to=[sink]) as session:
+        session.delivery.prepare()
+    said = [note for note in bitwatt.load(session.path).notes if note.startswith("plain: ")]
+    assert said == [
+        "plain: what the program itself has open there could not be looked at (RuntimeError: no view)",
+        "plain: what it needs could not be imported in time (ImportError: not here)",
+    ]
+    assert len(sink.closed) == 1
 
 
 def test_sessions_inside_another_are_not_sent_by_the_settings(tmp_path: Path) -> None:

@@ -255,3 +255,23 @@ def test_where_the_light_client_cannot_write_it_says_what_to_do(monkeypatch: pyt
     (receipt,) = send(make_run(), "mlflow=sqlite:///runs.db")
     assert receipt.problem.endswith("name a server (mlflow=http://...), or pip install mlflow")
     assert receipt.tries == 1
+
+
+def test_a_job_of_several_processes_is_one_run_with_the_work_of_all(client: Any, server: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    (tmp_path / "part.py").write_text(
+        "import os, time, torch\n"
+        "size = 10 * (1 + int(os.environ['RANK']))\n"
+        "torch.ones(size, size) @ torch.ones(size, size)\n"
+        "time.sleep(1.0 * int(os.environ['RANK']))\n"  # the first has to wait
+    )
+    command = [sys.executable, "-m", "bitwatt", "run", "--quiet", "--to", f"mlflow={server}", "part.py"]
+    known = {**os.environ, "WORLD_SIZE": "2", "MASTER_PORT": "29777", "MASTER_ADDR": "localhost"}
+    started = [subprocess.Popen(command, cwd=tmp_path, env=known | {"RANK": str(rank)}) for rank in range(2)]
+    assert [one.wait(120) for one in started] == [0, 0]
+    job = bitwatt.join(store=tmp_path / ".bitwatt")
+    found = tagged(client, job.job)
+    assert found.data.metrics["flops"] == job.total.total[0] == 2 * 10**3 + 2 * 20**3
+    assert found.data.metrics["bops"] == job.total.total[1]
+    assert (found.info.status, found.info.run_name) == ("FINISHED", "part")
+    assert found.data.tags["bitwatt.note.1"].startswith("2 of 2 ranks joined")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,25 @@ def test_it_is_scraped_while_the_program_runs_and_gone_afterwards(monkeypatch: p
     assert now["bitwatt_run_info"][0].labels["id"] == session.run.id
     with pytest.raises(OSError, match=r"refused|reset"):
         page(port)
+
+
+def test_the_end_waits_for_a_last_scrape_where_that_is_asked_for() -> None:
+    port, run = free_port(), transformer_run()
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(send, run, f"prometheus={port},linger=30")
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            try:
+                found = page(port)
+            except OSError:
+                continue
+            if "bitwatt_flops_total" in found:
+                break
+        (receipt,) = sending.result(timeout=10)
+    assert (found["bitwatt_flops_total"][0].value, receipt.problem) == (bitwatt.totals(run).total, "")
+    began = time.monotonic()
+    assert not send(run, f"prometheus={port}")[0].problem  # else nobody is waited for
+    assert time.monotonic() - began < 5
 
 
 def test_a_textfile_is_written_whole(tmp_path: Path) -> None:

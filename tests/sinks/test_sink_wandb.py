@@ -85,7 +85,7 @@ def test_a_run_of_ours_holds_all_of_it(tmp_path: Path) -> None:
         series={"acc": ((10, 1.0, 0.5), (20, 2.0, 0.9))},
     )  # fmt: skip
     run = transformer_run(meter=metered(), about=about)
-    (receipt,) = send(run, "wandb=mine", settings("/", intensity_g_per_kwh=100.0))
+    (receipt,) = send(run, "wandb=mine,patience=120", settings("/", intensity_g_per_kwh=100.0))
     assert not receipt.problem, receipt
     (folder,) = offline_runs(tmp_path)
     found = read(folder)

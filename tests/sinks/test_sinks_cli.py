@@ -11,6 +11,7 @@ import pytest
 
 import bitwatt
 from bitwatt.cli import main
+from bitwatt.records import Rank
 from factories import metered, transformer_run
 
 
@@ -78,7 +79,20 @@ def test_a_kept_run_is_sent_now(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["report", "--to", "csv=mine.csv"]) == 1
     assert capsys.readouterr().out.startswith("not sent to csv: ")
     assert main(["report", "--to", "nosuch"]) == 2
-    assert main(["report", "--ranks", "--to", "csv"]) == 2
+
+
+def test_all_ranks_of_a_job_are_sent_as_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for rank in range(3):
+        run = transformer_run(id=f"r{rank}", name="train", rank=Rank(rank, 3, "job"))
+        bitwatt.save(run)
+    textfile = "prometheus=port=0,textfile=all.prom"
+    assert main(["report", "--ranks", "train", "--to", "csv", "--to", textfile]) == 0
+    assert capsys.readouterr().out.count("sent to") == 2
+    assert names(tmp_path / "emissions.csv") == ["train"]
+    told = dict(line.rsplit(" ", 1) for line in (tmp_path / "all.prom").read_text().splitlines())
+    assert float(told['bitwatt_flops_total{run="train"}']) == 3 * bitwatt.totals(run).total
+    assert main(["report", "r1", "--to", "csv=one.csv"]) == 0  # one rank, by name
+    assert names(tmp_path / "one.csv") == ["train"]
 
 
 def test_a_plug_in_is_found_by_its_entry_point(tmp_path: Path) -> None:

@@ -1,4 +1,5 @@
-"""Runs are kept in folders and in object storage by the same code: a real S3 server (moto) on this machine."""
+"""Runs are kept in folders and in object storage by the same code: servers on this machine that speak S3 (moto) and
+Google's protocol (gcp-storage-emulator)."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from bitwatt.store import baselines, places
 from bitwatt.store.changes import remove, tag
 from bitwatt.store.index import Index
 from factories import make_run
+from receivers import free_port
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +43,24 @@ def s3() -> Iterator[str]:
     server.stop()
 
 
-@pytest.fixture(params=["folder", "memory", "s3"])
-def url(request, tmp_path, s3) -> str:
-    return {"folder": str(tmp_path / "here"), "memory": f"memory://{tmp_path.name}", "s3": f"{s3}/{tmp_path.name}"}[
-        request.param
-    ]
+@pytest.fixture(scope="module")
+def gs() -> Iterator[str]:
+    pytest.importorskip("gcsfs")
+    emulator = pytest.importorskip("gcp_storage_emulator.server")
+    port = free_port()
+    server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="runs")
+    server.start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
+        yield "gs://runs"
+    server.stop()
+
+
+@pytest.fixture(params=["folder", "memory", "s3", "gs"])
+def url(request, tmp_path) -> str:
+    if request.param in ("s3", "gs"):
+        return f"{request.getfixturevalue(request.param)}/{tmp_path.name}"
+    return {"folder": str(tmp_path / "here"), "memory": f"memory://{tmp_path.name}"}[request.param]
 
 
 def test_everything_works_alike_everywhere(url, kept, capsys):
@@ -136,8 +151,8 @@ def test_where_runs_go_is_said_by_flag_variable_or_settings(tmp_path, monkeypatc
 
 
 def test_a_place_that_cannot_be_opened_says_what_to_install(monkeypatch):
-    with pytest.raises(BitwattError, match=r"gs://bucket cannot be opened.*pip install 'gcsfs'"):
-        store.place("gs://bucket")
+    with pytest.raises(BitwattError, match=r"abfs://bucket cannot be opened.*pip install 'adlfs'"):
+        store.place("abfs://bucket")
     with pytest.raises(BitwattError, match="Protocol not known: nothing"):
         store.place("nothing://bucket")
     monkeypatch.setitem(sys.modules, "fsspec.core", None)

@@ -52,7 +52,7 @@ ALL = ["b2", "b1", "a2", "a1"]
         (["metric.accuracy>=0.95"], ["a2"]), (["metric.accuracy.count=1"], ["a2", "a1"]), (["metric.f1>0"], []),
         (["param.lr<0.05"], ["a2"]), (["param.optimizer=adam"], ["a1"]), (["param.optimizer>5"], []),
         (["param.ema=true"], ["a1"]), (["status=ok"], ["a2", "a1"]), (["status=failed"], ["b1"]),
-        (["status=under way"], ["b2"]), (["status!=ok"], ["b2", "b1"]), (["machine~h200"], ["b1"]),
+        (["status=cut off"], ["b2"]), (["status!=ok"], ["b2", "b1"]), (["machine~h200"], ["b1"]),
         (["gpu=NVIDIA H200"], ["b1"]), (["machine.torch=2.13.0"], ALL), (["machine!~H200"], ["b2", "a2", "a1"]),
         (["since=2026-01-03"], ["b2", "b1"]), (["until=2026-01-02"], ["a2", "a1"]), (["started=2026-01-02"], ["a2"]),
         (["before=2026-01-02"], ["a1"]), (["started>2026-01-03T13:00"], ["b2"]), (["since=9999d"], ALL),
@@ -262,6 +262,7 @@ def test_a_spoiled_index_is_made_anew(runs, spoil):
 def test_runs_that_were_cut_off_are_found(runs, kept):
     kept("now", status=UNDER_WAY, started=datetime.now(UTC).isoformat(timespec="milliseconds"))
     assert [header.id for header in runs.select(["status=cut off"])] == ["b2"]
+    assert [header.id for header in runs.select(["status=under way"])] == ["now"]
     assert [header.id for header in runs.select(["status!=cut off"])] == ["now", "b1", "a2", "a1"]
 
 

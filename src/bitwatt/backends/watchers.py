@@ -20,10 +20,14 @@ class Watchers:
         self.held: set[str] = set()
         self.watches: dict[str, Watch] = {}
         self.listening: dict[str, Callable[[], None]] = {}
+        #: Framework -> why it cannot be watched.
+        self.troubles: dict[str, str] = {}
         self.lock = threading.RLock()
 
     def open(self) -> None:
         with self.lock:
+            if not self.sessions:  # each is tried again
+                self.troubles.clear()
             self.sessions += 1
             for watch in self.watches.values():
                 watch.arrive()
@@ -91,7 +95,8 @@ class Watchers:
                 for _ in range(self.sessions):  # those that were open before the framework was imported
                     watch.arrive()
             except Exception as error:
-                warnings.warn(f"bitwatt cannot watch {framework}: {type(error).__name__}: {error}", stacklevel=2)
+                self.troubles[framework] = f"{framework} cannot be watched: {type(error).__name__}: {error}"
+                warnings.warn(f"bitwatt: {self.troubles[framework]}", stacklevel=2)
             else:
                 self.watches[framework] = watch
 

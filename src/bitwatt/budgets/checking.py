@@ -40,6 +40,21 @@ class Outcome:
         return self.status == EXCEEDED
 
 
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One limit, the runs of both sides, and what they amount to; `before` is empty where no baseline is asked for."""
+
+    limit: Limit
+    runs: Sequence[Run]
+    baseline: Sequence[Run]
+    found: Sequence[Value]
+    before: Sequence[Value]
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return (*self.found, *self.before)
+
+
 def check(
     budget: Budget, runs: Sequence[Run], baseline: Sequence[Run] = (), settings: Settings | None = None
 ) -> list[Outcome]:
@@ -76,58 +91,48 @@ def _check_places(budget: Budget, runs: Sequence[Run]) -> None:
 def _outcome(limit: Limit, budget: Budget, runs: Sequence[Run], baseline: Sequence[Run], settings: Settings) -> Outcome:
     found = [value(run, limit.quantity, limit.where, settings) for run in runs]
     before = [value(run, limit.quantity, limit.where, settings) for run in baseline] if limit.is_relative else []
-    judge = _hard if is_hard(limit.quantity) else _noisy
-    return judge(limit, budget, found, before, runs, baseline)
+    case = _Case(limit, runs, baseline, found, before)
+    return _hard(case) if is_hard(limit.quantity) else _noisy(case, budget.repetitions)
 
 
-def _hard(
-    limit: Limit, _: Budget, found: Sequence[Value], before: Sequence[Value], runs: Sequence[Run], __: Sequence[Run]
-) -> Outcome:
+def _hard(case: _Case) -> Outcome:
     """The largest of the runs; of a baseline's, too."""
-    known, reference = _known(found), _known(before)
+    limit, known, reference = case.limit, _known(case.found), _known(case.before)
     if not known or (limit.is_relative and not reference):
-        why = next(one.because for one in (*found, *before) if one.amount is None)
+        why = next(one.because for one in case.values if one.amount is None)
         if not is_count(limit.quantity):
             return Outcome(limit, UNGATED, why=f"not gated: {why}")
         return Outcome(limit, EXCEEDED, why=f"not known: {why}")
     amount = max(known)
     at_most = limit.at_most(max(reference, default=0))
     status = KEPT if exactly(amount) <= at_most else EXCEEDED
-    return Outcome(
-        limit, status, amount, at_most, max(reference, default=None), "; ".join(_beware(limit, found, runs)), len(known)
-    )
+    return Outcome(limit, status, amount, at_most, max(reference, default=None), "; ".join(_beware(case)), len(known))
 
 
-def _beware(limit: Limit, found: Sequence[Value], runs: Sequence[Run]) -> list[str]:
-    told = []
-    amounts = {one.amount for one in found}
-    if len(amounts) > 1:
-        told.append(f"the largest of {len(found)} runs")
-    if is_count(limit.quantity) and limit.quantity not in ("parameters", "weight_bytes", "missing", "calls"):
-        missing = max(totals(run, limit.quantity).coverage.missing for run in runs)
+def _beware(case: _Case) -> list[str]:
+    told, quantity = [], case.limit.quantity
+    if len({one.amount for one in case.found}) > 1:
+        told.append(f"the largest of {len(case.found)} runs")
+    if is_count(quantity) and quantity not in ("parameters", "weight_bytes", "missing", "calls"):
+        missing = max(totals(run, quantity).coverage.missing for run in case.runs)
         if missing:
             told.append(f"at least: {missing:,} calls have no rule")
-        if any(run.replay is not None and run.replay.interval for run in runs):
+        if any(run.replay is not None and run.replay.interval for run in case.runs):
             told.append("what varies was sampled")
     return told
 
 
-def _noisy(
-    limit: Limit,
-    budget: Budget,
-    found: Sequence[Value],
-    before: Sequence[Value],
-    runs: Sequence[Run],
-    baseline: Sequence[Run],
-) -> Outcome:
-    known, reference = [float(one) for one in _known(found)], [float(one) for one in _known(before)]
+def _noisy(case: _Case, repetitions: int) -> Outcome:
+    limit = case.limit
+    known, reference = [float(one) for one in _known(case.found)], [float(one) for one in _known(case.before)]
     amount = median(known) if known else None
     old = median(reference) if reference else None
     at_most = limit.at_most(old or 0) if old is not None or not limit.is_relative else None
-    if why := _ungated(limit, budget, found, before, runs, baseline):
+    if why := _ungated(case, repetitions):
         return Outcome(limit, UNGATED, amount, at_most, old, why, len(known))
+    bar = float(at_most or 0)
     if not limit.is_relative:
-        spread, bar = interval(known), float(at_most or 0)
+        spread = interval(known)
     else:
         over = ratio(reference, known)
         spread = (
@@ -135,7 +140,6 @@ def _noisy(
             if over is None or over.low is None or over.high is None
             else (over.low * (old or 0), over.high * (old or 0))
         )
-        bar = float(at_most or 0)
     if spread is None:
         return Outcome(limit, UNGATED, amount, at_most, old, "not gated: no interval could be found", len(known))
     status = EXCEEDED if spread[0] > bar else KEPT if spread[1] <= bar else UNDECIDED
@@ -143,29 +147,22 @@ def _noisy(
     return Outcome(limit, status, amount, at_most, old, why, len(known), spread)
 
 
-def _ungated(
-    limit: Limit,
-    budget: Budget,
-    found: Sequence[Value],
-    before: Sequence[Value],
-    runs: Sequence[Run],
-    baseline: Sequence[Run],
-) -> str:
+def _ungated(case: _Case, repetitions: int) -> str:
     """Why a noisy number says nothing yet."""
-    for one in (*found, *before):
+    for one in case.values:
         if one.amount is None:
             return f"not gated: {one.because}"
-    if any(one.how == MODELLED for one in (*found, *before)):
+    if any(one.how == MODELLED for one in case.values):
         return "not gated: modelled, not measured"
-    if limit.is_relative:
+    if case.limit.is_relative:
         for name in HARDWARE:
-            here, there = (side[0].machine.facts.get(name) for side in (runs, baseline))
+            here, there = (side[0].machine.facts.get(name) for side in (case.runs, case.baseline))
             if name not in ("os", "kernel") and here != there:
                 return f"not gated: the baseline is of another machine ({name} {there or '?'}, here {here or '?'})"
-    for side, words in ((found, ""), (before if limit.is_relative else found, " of the baseline")):
-        if len(side) < budget.repetitions:
+    for side, words in ((case.found, ""), (case.before if case.limit.is_relative else case.found, " of the baseline")):
+        if len(side) < repetitions:
             many = "one run" if len(side) == 1 else f"{len(side)} runs"
-            return f"not gated: {many}{words}, {budget.repetitions} repetitions are needed"
+            return f"not gated: {many}{words}, {repetitions} repetitions are needed"
     return ""
 
 

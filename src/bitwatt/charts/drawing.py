@@ -17,13 +17,6 @@ HOW_TO_GET = "Charts need Vega: pip install 'bitwatt[charts]'"
 #: A longer text is cut: nobody reads it in a chart.
 _LONGEST = 300
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-#: Puts a function on a page: `bitwattDraw(element, spec)`. Expressions are interpreted, since a strict policy forbids
-#: `eval`; drawn as svg, since a canvas knows no variables of the page and says nothing to a screen reader.
-_DRAW = """
-window.bitwattDraw = (element, spec) => vegaEmbed(element, spec, {
-  ast: true, renderer: "svg", actions: false, defaultStyle: false, tooltip: false,
-});
-"""
 
 
 @functools.cache
@@ -70,11 +63,3 @@ def clean(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     return (value if abs(value) < 2**53 else float(value)) if math.isfinite(value) else None
-
-
-@functools.cache
-def script() -> str:
-    """What a page loads once to draw charts itself, with `bitwattDraw(element, spec)`: it runs under a policy without
-    `unsafe-eval` and `unsafe-inline`."""
-    bundled: str = _vega().javascript_bundle(_DRAW)
-    return bundled

@@ -11,7 +11,7 @@ from bitwatt.errors import BitwattError
 
 #: Each is a module here: its docstring is the help, `configure` adds its options, `main` does it.
 VERBS = (
-    "run", "report", "join", "compare", "check", "what-if", "ls", "tag", "rm",
+    "run", "report", "estimate", "join", "compare", "check", "deploy", "what-if", "ls", "tag", "rm",
     "sql", "export", "baseline", "machines", "serve", "explain", "models", "doctor",
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitwatt.cli.options import add_store_option
+from bitwatt.cli.options import add_store_option, put
 
 if TYPE_CHECKING:
     from bitwatt.budgets.checking import Outcome
@@ -117,9 +117,9 @@ def _write(args: argparse.Namespace, outcomes: list[Outcome], runs: list[Run], b
             with open(args.summary or os.environ[_STEP], "a", encoding="utf-8") as file:
                 file.write(_markdown(outcomes, runs, baseline) + "\n")
         if args.junit is not None:
-            args.junit.write_text(telling.junit(outcomes, runs), encoding="utf-8")
+            put(args.junit, telling.junit(outcomes, runs))
         if args.benchmark_json is not None:
             found = json.dumps(telling.benchmark(outcomes, runs), indent=2, allow_nan=False)
-            args.benchmark_json.write_text(found + "\n", encoding="utf-8")
+            put(args.benchmark_json, found + "\n")
     except OSError as error:
         raise BitwattError(f"{error.filename} could not be written: {error.strerror or error}") from error

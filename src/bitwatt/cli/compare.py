@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bitwatt.cli.options import add_store_option
+from bitwatt.cli.options import add_store_option, put
 from bitwatt.cli.settings import add_settings_options, settings_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from bitwatt.errors import BitwattError
     from bitwatt.reports.text import fitting, wants_color
 
     comparison = compared(args)
@@ -57,10 +56,7 @@ def main(args: argparse.Namespace) -> int:
     if args.output is None:
         sys.stdout.write(fitting(text, sys.stdout.encoding) if args.format == "text" else text)
     else:
-        try:
-            args.output.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise BitwattError(f"{args.output} could not be written: {error.strerror or error}") from error
+        put(args.output, text)
     return 0 if comparison.audited is None or comparison.audited.verdict == "passed" else 1
 
 

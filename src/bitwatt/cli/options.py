@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from bitwatt.cli.settings import settings_of
@@ -18,6 +19,24 @@ def add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", metavar="FORMAT", default="text", help="text, markdown, json, html or trace")
     parser.add_argument("--by", metavar="KEY", help="only the table by phase, scope, op or precision, at length")
     parser.add_argument("--cost-model", metavar="MODEL", default="flops", help="what work is worth: see bitwatt models")
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file completely or not at all, so that a full disk costs nobody the one that was there."""
+    from bitwatt.errors import BitwattError
+
+    temporary = path.resolve().with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        if path.exists() and not path.is_file():  # a terminal, a pipe
+            path.write_text(text, encoding="utf-8")
+            return
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path.resolve())
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise BitwattError(f"{path} could not be written: {error.strerror or error}") from error
 
 
 def add_store_option(parser: argparse.ArgumentParser) -> None:

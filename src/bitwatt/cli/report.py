@@ -1,7 +1,7 @@
 """Show a kept run: by default the newest.
 
 A run is named by its id, the beginning of its id, its name (the newest of that name), or a path to its file. With --to
-it is sent elsewhere instead of shown.
+it is sent elsewhere instead of shown; with --ranks, all ranks of a job as one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from bitwatt.cli.options import add_report_options, add_store_option, beside, written
+from bitwatt.cli.options import add_report_options, add_store_option, beside, put, written
 from bitwatt.cli.settings import add_settings_options, settings_of
 from bitwatt.cli.sinks import add_sink_option, send
+
+if TYPE_CHECKING:
+    from bitwatt.records import Run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -33,19 +37,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from bitwatt.errors import BitwattError
     from bitwatt.reports import report
     from bitwatt.store import load
 
     if args.ranks:
         _only_for_ranks(args)
+    if args.to:
+        text, status = send(_whole(args) if args.ranks else load(args.run, args.store), args)
+        sys.stdout.write(text)
+        return status
+    if args.ranks:
         text = ranks(args)
     else:
         run = load(args.run, args.store)
-        if args.to:
-            text, status = send(run, args)
-            sys.stdout.write(text)
-            return status
         if args.output is None:
             sys.stdout.write(written(run, args, sys.stdout))
             if run.rank is not None and args.format == "text":
@@ -58,10 +62,7 @@ def main(args: argparse.Namespace) -> int:
     if args.output is None:
         sys.stdout.write(text)
         return 0
-    try:
-        args.output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise BitwattError(f"{args.output} could not be written: {error.strerror or error}") from error
+    put(args.output, text)
     return 0
 
 
@@ -70,10 +71,15 @@ def _only_for_ranks(args: argparse.Namespace) -> None:
     from bitwatt.errors import BitwattError
 
     asked = [f"--{name}" for name in ("lifetime", "against", "beside", "by") if getattr(args, name) is not None]
-    asked += ["--to"] if args.to else []
     asked += ["--cost-model"] if args.cost_model != "flops" else []
     if asked:
         raise BitwattError(f"{', '.join(asked)}: a report of --ranks has no such part; ask for it of one rank's run")
+
+
+def _whole(args: argparse.Namespace) -> Run:
+    from bitwatt.jobs import join, whole
+
+    return whole(join(args.run, args.store))
 
 
 def ranks(args: argparse.Namespace) -> str:

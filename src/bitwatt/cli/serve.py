@@ -21,11 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="HOST", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", metavar="N", type=int, default=8765, help="port, 0 for any (default: 8765)")
     parser.add_argument("--token", metavar="TEXT", help="ask for it; without one, one is made where it is needed")
+    parser.add_argument("--prefix", metavar="PATH", default="", help="path that a proxy serves it under: /bitwatt")
     parser.add_argument("--open", action="store_true", help="open it in the browser of this machine")
 
 
 def main(args: argparse.Namespace) -> int:
     from bitwatt.dashboard.serving import serve
 
-    serve(args.store, host=args.host, port=args.port, token=args.token, browse=args.open)
+    serve(args.store, host=args.host, port=args.port, token=args.token, prefix=args.prefix, browse=args.open)
     return 0

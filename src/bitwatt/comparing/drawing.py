@@ -114,24 +114,24 @@ def _cell(text: str, width: int, i: int, table: Table) -> str:
 
 def markdown(comparison: Comparison, by: str | None = None) -> str:
     title = " against ".join(f"{side.label} {side.name}" for side in reversed(comparison.sides[:2]))
-    blocks = [f"## {_marked(title)}"] if len(comparison.sides) == 2 else [f"## {len(comparison.sides)} runs"]
-    blocks.append("\n".join(f"- **{side.label}** {_marked(side.told)}" for side in comparison.sides))
-    blocks.append("\n".join(f"**{_marked(told)}**  " for told in headlines(comparison)))
+    blocks = [f"## {marked(title)}"] if len(comparison.sides) == 2 else [f"## {len(comparison.sides)} runs"]
+    blocks.append("\n".join(f"- **{side.label}** {marked(side.told)}" for side in comparison.sides))
+    blocks.append("\n".join(f"**{marked(told)}**  " for told in headlines(comparison)))
     if warned := alerts(comparison):
-        blocks.append("\n".join(f"> {_marked(told)}" for told in warned))
+        blocks.append("\n".join(f"> {marked(told)}" for told in warned))
     blocks += [markdown_table(table) for table in comparison.tables(by)]
     if by is None and (notes := remarks(comparison)):
-        blocks.append("\n".join(f"- {_marked(told)}" for told in notes))
+        blocks.append("\n".join(f"- {marked(told)}" for told in notes))
     return "\n\n".join(blocks) + "\n"
 
 
 def markdown_table(table: Table) -> str:
     rows = [[c.title for c in table.columns], *table.rows]
-    drawn = ["| " + " | ".join(_marked(cell) or " " for cell in row) + " |" for row in rows]
+    drawn = ["| " + " | ".join(marked(cell) or " " for cell in row) + " |" for row in rows]
     ruler = "|" + "|".join(" :-- " if column.left else " --: " for column in table.columns) + "|"
-    return "\n".join([drawn[0], ruler, *drawn[1:], *(["", _marked(table.note)] if table.note else [])])
+    return "\n".join([drawn[0], ruler, *drawn[1:], *(["", marked(table.note)] if table.note else [])])
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Text that markdown would read as markup, a link or a picture, kept as text."""
     return "".join(f"\\{c}" if c in "\\`*<>[]|#" else c for c in plain(text))

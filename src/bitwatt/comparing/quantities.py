@@ -137,6 +137,8 @@ def _of_layers(field: str) -> Callable[[Run, Where, Settings], Value]:
         if not run.layers:
             return Value(None, unit, because="no layer of a model was seen")
         kept = {scope: layer for scope, layer in run.layers.items() if layer.kind != OPTIMIZER}
+        if field == "weight_bytes" and any(layer.parameters and not layer.weight_bytes for layer in kept.values()):
+            return Value(None, unit, because="it was kept by a bitwatt that did not look at the weights' formats")
         return Value(sum(getattr(layer, field) for scope, layer in kept.items() if where.has_layer(scope)), unit)
 
     return read

@@ -48,11 +48,12 @@ class Table:
 
 
 def tables(comparison: Comparison, by: str | None = None) -> list[Table]:
-    """The table called `by` at length, equal lines too; by default all of them, short."""
+    """The table called `by` at length, equal lines too; by default all, short. And a front that was asked for."""
     if by is not None:
         if by not in AXES:
             raise UnknownNameError(f"a comparison has no table by {by!r}; choose from {', '.join(AXES)}")
-        return [_axis(comparison, by, whole=True)]
+        front = [] if comparison.front is None else [front_table(comparison.front)]
+        return [_axis(comparison, by, whole=True), *front]
     made = [_totals(comparison) if len(comparison.sides) <= BESIDE else _overview(comparison)]
     if len(comparison.sides) <= MANY:
         made += [_axis(comparison, axis) for axis in AXES]

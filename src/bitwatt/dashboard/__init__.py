@@ -18,16 +18,19 @@ if TYPE_CHECKING:
 HOW_TO_GET = "the dashboard needs FastAPI and uvicorn: pip install 'bitwatt[dashboard]'"
 
 
-def application(store: Store = None, *, token: str | None = None, loopback: bool = True) -> FastAPI:
+def application(store: Store = None, *, token: str | None = None, loopback: bool = True, prefix: str = "") -> FastAPI:
     """With a token, everything but the form that asks for it is behind it. `loopback` says that only programs of this
-    machine can reach the server: then a request that names another host is refused."""
+    machine can reach the server: then, without a token, a request that names another host is refused. `prefix` is the
+    path that a proxy serves it under."""
     need()
     from bitwatt.dashboard.app import made
     from bitwatt.dashboard.catalog import Catalog
     from bitwatt.dashboard.guard import Guard
+    from bitwatt.dashboard.prefix import plain_prefix
 
+    hung = plain_prefix(prefix)
     app = made(Catalog(store), token=token)
-    app.add_middleware(Guard, token=token, loopback=loopback)
+    app.add_middleware(Guard, token=token, loopback=loopback, prefix=hung)
     return app
 
 

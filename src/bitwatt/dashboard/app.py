@@ -16,6 +16,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from bitwatt.dashboard.asking import LINES, SORT, Asked, whole, words
 from bitwatt.dashboard.catalog import Catalog
 from bitwatt.dashboard.compare import compare_page, compared
+from bitwatt.dashboard.deployments import deployment_page, deployments_page
 from bitwatt.dashboard.frame import FILES, alert, framed
 from bitwatt.dashboard.guard import LOGIN
 from bitwatt.dashboard.live import Live, live_page
@@ -25,6 +26,7 @@ from bitwatt.dashboard.run import run_page
 from bitwatt.dashboard.runs import runs_page
 from bitwatt.dashboard.stream import Stream
 from bitwatt.dashboard.trends import Drawn, trends_page
+from bitwatt.deploy.kept import findings_of
 from bitwatt.errors import BitwattError, UnknownNameError
 from bitwatt.reports import report
 from bitwatt.reports.html.layout import Parts
@@ -94,6 +96,14 @@ def _pages(app: FastAPI, catalog: Catalog, live: Live) -> None:
     def job(job: str, name: str = "") -> str:
         return job_page(catalog, job, name)
 
+    @app.get("/deployments", **page)
+    def deployments() -> str:
+        return deployments_page(catalog)
+
+    @app.get("/deployments/{id:path}", **page)
+    def deployment(id: str) -> str:
+        return deployment_page(catalog, id)
+
     @app.get("/live", **page)
     def under_way() -> str:
         return live_page(live)
@@ -128,11 +138,17 @@ def _programs(app: FastAPI, catalog: Catalog, stream: Stream) -> None:
         """All ranks of a job as one, as `bitwatt report --ranks --format json` writes it."""
         return _json(render(job_of(catalog, job, name), "json"))
 
+    @app.get("/api/deployments/{id:path}")
+    def deployment(id: str) -> dict[str, Any]:
+        """What `bitwatt deploy` writes to hardware_tradeoffs_summary.json."""
+        return findings_of(catalog.run(id)).summary()
+
     @app.get("/api/live", include_in_schema=False)
     async def live() -> Response:
         if stream.is_full:
             return JSONResponse({"error": "too many listen already"}, 503)
-        return StreamingResponse(stream.events(), media_type="text/event-stream")
+        told = {"x-accel-buffering": "no"}  # a proxy is to pass each event on at once
+        return StreamingResponse(stream.events(), media_type="text/event-stream", headers=told)
 
 
 def _around(app: FastAPI, token: str | None) -> None:

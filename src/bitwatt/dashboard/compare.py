@@ -11,6 +11,7 @@ from bitwatt.comparing.page import parts_of
 from bitwatt.comparing.sides import sides
 from bitwatt.dashboard.catalog import Catalog, legible
 from bitwatt.dashboard.frame import alert, framed, link, url, url_of_run
+from bitwatt.dashboard.prefix import address
 from bitwatt.errors import BitwattError
 from bitwatt.reports.html.layout import Parts
 
@@ -41,7 +42,7 @@ def compare_page(
         comparison = compared(catalog, ids, repeat=repeat, metric=metric)
         parts = parts_of(comparison)
     except BitwattError as error:
-        back = f"{alert(str(error))}<p>{link('/', 'Choose runs', 'button')}</p>"
+        back = f"{alert(str(error))}<p>{link(address('/'), 'Choose runs', 'button')}</p>"
         return 400, framed(Parts("Comparison", "<h1>Comparison</h1>", [("none", "No comparison", back)]), at="")
     return 200, framed(parts._replace(head=parts.head + _tools(comparison, ids, repeat, metric)), at="")
 
@@ -64,7 +65,7 @@ def _tools(comparison: Comparison, ids: Sequence[str], repeat: bool, metric: str
     )
     hidden = "".join(f'<input type="hidden" name="run" value="{escape(id)}">' for _, id in runs)
     form = (
-        f'<form class="chosen tools" method="get" action="/compare">{hidden}{quality}'
+        f'<form class="chosen tools" method="get" action="{address("/compare")}">{hidden}{quality}'
         f'<label><input type="checkbox" name="repeat" value="yes"{" checked" if repeat else ""}> '
         'with the runs that repeat each</label><button type="submit">Compare</button></form>'
     )

@@ -7,6 +7,7 @@ from html import escape
 
 from bitwatt.dashboard.asking import Asked
 from bitwatt.dashboard.frame import link
+from bitwatt.dashboard.prefix import address
 from bitwatt.errors import BitwattError
 from bitwatt.harmless import on_terminal
 from bitwatt.reports.html.layout import note
@@ -22,7 +23,7 @@ _EXAMPLES = ("name~resnet", "flops>1e12", "energy>1kJ", "status=failed", "since=
 def search(index: Index, asked: Asked, columns: Sequence[str]) -> str:
     hints = "".join(f'<option value="{escape(one)}"></option>' for one in _EXAMPLES)
     return (
-        '<form class="search" method="get" action="/" role="search">'
+        f'<form class="search" method="get" action="{address("/")}" role="search">'
         '<div class="row"><label class="hidden" for="q">Filters</label>'
         f'<input id="q" name="q" type="search" value="{escape(asked.text)}" list="examples" spellcheck="false" '
         'autocapitalize="off" placeholder="name~resnet flops>1e12 tag:team=vision">'
@@ -79,7 +80,7 @@ def _chooser(index: Index, asked: Asked, columns: Sequence[str]) -> str:
     more = note(f"{len(known) - len(offered):,} more can be filtered by.") if len(known) > len(offered) else ""
     usual = link(asked.url(columns=(), start=0), "The usual ones", "button") if asked.columns else ""
     return (
-        '<details><summary>Columns</summary><form method="get" action="/">'
+        f'<details><summary>Columns</summary><form method="get" action="{address("/")}">'
         f"{_hidden('q', [asked.text])}{_hidden('sort', [asked.sort])}"
         f'<fieldset><legend class="hidden">Columns</legend><div class="boxes">{boxes}</div></fieldset>{more}'
         f'<p class="tools"><button type="submit">Show these</button>{usual}</p></form></details>'

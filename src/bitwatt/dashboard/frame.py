@@ -7,13 +7,14 @@ from html import escape
 from typing import NamedTuple
 from urllib.parse import quote, urlencode
 
+from bitwatt.dashboard.prefix import address
 from bitwatt.dashboard.script import SCRIPT
 from bitwatt.dashboard.style import ICON, STYLE
 from bitwatt.reports.html import script as report_script
 from bitwatt.reports.html import style as report_style
 from bitwatt.reports.html.layout import Parts, scroll, section
 
-PAGES = {"Runs": "/", "Trends": "/trends", "Ranks": "/ranks", "Live": "/live"}
+PAGES = {"Runs": "/", "Trends": "/trends", "Ranks": "/ranks", "Deployments": "/deployments", "Live": "/live"}
 
 
 class File(NamedTuple):
@@ -45,37 +46,42 @@ def framed(parts: Parts, at: str | None, *, broad: bool = False, refresh: int | 
     pages = f'<nav aria-label="Pages"><ul>{links}</ul></nav>' if links else ""
     inside = "".join(f'<li><a href="#{escape(id)}">{escape(name)}</a></li>' for id, name, _ in parts.sections)
     sections = f'<nav class="inside" aria-label="Sections"><ul>{inside}</ul></nav>' if len(parts.sections) > 2 else ""
+    static = address("/static/")
     made = "\n".join(section(id, name, html) for id, name, html in parts.sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="color-scheme" content="light dark">\n<title>{escape(parts.title)} · bitwatt</title>\n'
-        f'<link rel="stylesheet" href="/static/{_LOOK.name}"><link rel="icon" href="/static/{_ICON.name}">{again}\n'
-        f'<script src="/static/{_CHARTS.name}" defer></script><script src="/static/{_OURS.name}" defer></script>\n'
+        f'<link rel="stylesheet" href="{static}{_LOOK.name}"><link rel="icon" href="{static}{_ICON.name}">{again}\n'
+        f'<script src="{static}{_CHARTS.name}" defer></script><script src="{static}{_OURS.name}" defer></script>\n'
         f'</head>\n<body class="bitwatt dashboard{" broad" if broad else ""}">\n'
         '<a class="skip" href="#content">Skip to the content</a>\n'
-        f'<div class="top"><a class="brand" href="/">bitwatt</a>{pages}</div>\n'
+        f'<div class="top"><a class="brand" href="{address("/")}">bitwatt</a>{pages}</div>\n'
         f"<header>{parts.head}</header>\n{sections}\n"
         f'<main id="content" tabindex="-1">\n{made}\n</main>\n<footer>{parts.foot}</footer>\n</body>\n</html>\n'
     )
 
 
 def _link(name: str, path: str, here: bool) -> str:
-    return f'<li><a href="{path}"{" aria-current=page" if here else ""}>{escape(name)}</a></li>'
+    return f'<li><a href="{address(path)}"{" aria-current=page" if here else ""}>{escape(name)}</a></li>'
 
 
 def url_of_run(id: str) -> str:
-    return f"/runs/{quote(id, safe='')}"
+    return f"{address('/runs/')}{quote(id, safe='')}"
+
+
+def url_of_deployment(id: str) -> str:
+    return f"{address('/deployments/')}{quote(id, safe='')}"
 
 
 def url_of_job(job: str, name: str) -> str:
-    return f"/ranks/{quote(job, safe='')}?{urlencode({'name': name})}"
+    return f"{address('/ranks/')}{quote(job, safe='')}?{urlencode({'name': name})}"
 
 
 def url(path: str, asked: list[tuple[str, str]]) -> str:
     """With a query; what is empty is left out."""
     told = [(name, value) for name, value in asked if value]
-    return f"{path}?{urlencode(told)}" if told else path
+    return f"{address(path)}?{urlencode(told)}" if told else address(path)
 
 
 def link(to: str, text: str, kind: str = "") -> str:

@@ -9,6 +9,8 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from bitwatt.dashboard.prefix import PREFIX, address, below
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -32,8 +34,8 @@ HEADERS = {
 class Guard:
     """An ASGI middleware. Refusals are plain text: whoever gets one has not shown who he is."""
 
-    def __init__(self, app: ASGIApp, *, token: str | None, loopback: bool) -> None:
-        self.app, self.token, self.loopback = app, token, loopback
+    def __init__(self, app: ASGIApp, *, token: str | None, loopback: bool, prefix: str = "") -> None:
+        self.app, self.token, self.loopback, self.prefix = app, token, loopback, prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -42,19 +44,23 @@ class Guard:
             return await send({"type": "websocket.close", "code": 1008})
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         is_head = scope["method"] == "HEAD"
+        prefix = self.prefix or scope.get("root_path", "")  # the latter where it is mounted in another application
+        scope = {**scope, "path": below(scope["path"], prefix), "root_path": ""}
         if is_head:
-            scope = {**scope, "method": "GET"}
+            scope["method"] = "GET"
+        PREFIX.set(prefix)
         answer = _Answer(send, without_body=is_head)
         path, is_login = scope["path"], scope["path"] == LOGIN and self.token is not None
-        # A name of another host that leads here is how a web page would reach a server that trusts its machine.
-        if self.loopback and not is_loopback(host_of(headers.get(b"host", ""))):
+        # A name of another host that leads here is how a web page would reach a server that trusts its machine. One
+        # that asks for a token trusts nobody, and may stand behind a proxy that passes on its own name.
+        if self.loopback and self.token is None and not is_loopback(host_of(headers.get(b"host", ""))):
             return await answer.refuse(421, "this server answers to localhost only")
         if scope["method"] != "GET" and not (is_login and scope["method"] == "POST"):
             return await answer.refuse(405, "this server only tells: GET", [(b"allow", b"GET, HEAD")])
         if not (is_login or path.startswith("/static/") or self._may(headers)):
             if path.startswith("/api/"):
                 return await answer.refuse(401, "a token is needed", [(b"www-authenticate", b"Bearer")])
-            return await answer.refuse(303, "", [(b"location", LOGIN.encode())])
+            return await answer.refuse(303, "", [(b"location", address(LOGIN).encode())])
         await self.app(scope, receive, answer)
 
     def _may(self, headers: dict[bytes, str]) -> bool:

@@ -13,11 +13,12 @@ from typing import Any
 from bitwatt.dashboard.asking import quoted
 from bitwatt.dashboard.catalog import Catalog
 from bitwatt.dashboard.frame import framed, lines_of, link, url, url_of_run
+from bitwatt.dashboard.prefix import address
 from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
 from bitwatt.harmless import on_terminal
 from bitwatt.ranks.join import UNDER_WAY
-from bitwatt.ranks.silence import is_silent, written_at
+from bitwatt.ranks.silence import CUT_OFF, written_at
 from bitwatt.reports.html.layout import Parts, note
 from bitwatt.store import Header, load
 from bitwatt.units import format_count, format_duration
@@ -26,7 +27,7 @@ from bitwatt.units import format_count, format_duration
 ENDED_S = 600.0
 #: Runs that are looked at and shown, points of a line, metrics in a cell.
 _LOOKED, _SHOWN, _POINTS, _METRICS = 1_000, 50, 120, 4
-UNDER = f"status={UNDER_WAY}"
+UNDER, SILENT = f"status={UNDER_WAY}", f"status={CUT_OFF}"
 #: (key, title, class) of what is told of a run.
 FIELDS = (
     ("state", "Status", "long"), ("time", "Time", "number"), ("flops", "FLOPs", "number"), ("bops", "BOPs", "number"),
@@ -58,9 +59,8 @@ class Live:
     def look(self) -> list[dict[str, str]]:
         with self._lock:
             index = self.catalog.look()
-            marked = index.select([UNDER], limit=_LOOKED)
-            going = {one.id: one for one in marked if not is_silent(one)}
-            self.silent = max(index.count([UNDER]) - len(going), 0)
+            going = {one.id: one for one in index.select([UNDER], limit=_LOOKED)}
+            self.silent = index.count([SILENT])
             for id in [id for id in self._seen if id not in going]:
                 self._end(id)
             for id, header in list(going.items())[:_SHOWN]:
@@ -146,12 +146,12 @@ def live_page(live: Live) -> str:
     empty = note("Nothing is under way. A run appears here a few seconds after: bitwatt run script.py")
     body = (
         f'<div id="none"{" hidden" if runs else ""}>{empty}</div>'
-        f'<div data-stream="/api/live" data-fields="{fields}"{"" if runs else " hidden"}>{table}</div>'
+        f'<div data-stream="{address("/api/live")}" data-fields="{fields}"{"" if runs else " hidden"}>{table}</div>'
         '<p id="state" class="quiet"></p><p id="said" class="hidden" role="status"></p>'
         '<noscript><p class="quiet">Without scripts this page is loaded anew every ten seconds.</p></noscript>'
     )
     if live.silent:
-        to = url("/", [("q", quoted(UNDER))])
+        to = url("/", [("q", quoted(SILENT))])
         told = f"{live.silent:,} more {'is' if live.silent == 1 else 'are'} marked as under way, but silent for long: "
         body += f'<p class="quiet">{told}{link(to, "probably killed")}</p>'
     head = "<h1>Live</h1>" + note("Runs as they happen: each is written every few seconds while it goes on.")

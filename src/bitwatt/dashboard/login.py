@@ -8,6 +8,7 @@ from urllib.parse import parse_qs
 
 from bitwatt.dashboard.frame import framed
 from bitwatt.dashboard.guard import COOKIE, LOGIN, equal, pass_of
+from bitwatt.dashboard.prefix import address
 from bitwatt.reports.html.layout import Parts
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _KEPT_S = 30 * 86_400
 def login_page(wrong: bool = False) -> str:
     told = '<p class="alert" role="alert">That is not the token.</p>' if wrong else ""
     form = (
-        f'<form class="login" method="post" action="{LOGIN}">{told}'
+        f'<form class="login" method="post" action="{address(LOGIN)}">{told}'
         '<label for="token">Token</label>'
         '<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>'
         '<button type="submit">Open</button></form>'
@@ -43,7 +44,9 @@ async def logged_in(request: Request, token: str) -> Response:
     if not equal(given.strip(), token):
         await asyncio.sleep(_PENALTY)
         return HTMLResponse(login_page(wrong=True), status_code=401)
-    answer = RedirectResponse("/", status_code=303)
+    answer = RedirectResponse(address("/"), status_code=303)
     encrypted = request.url.scheme == "https"
-    answer.set_cookie(COOKIE, pass_of(token), _KEPT_S, httponly=True, samesite="strict", secure=encrypted)
+    place = address("") or "/"
+    passed = pass_of(token)
+    answer.set_cookie(COOKIE, passed, _KEPT_S, path=place, httponly=True, samesite="strict", secure=encrypted)
     return answer

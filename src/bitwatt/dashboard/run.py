@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from bitwatt.dashboard.asking import quoted
 from bitwatt.dashboard.catalog import TEXT, Catalog, legible
-from bitwatt.dashboard.frame import framed, link, url, url_of_job, url_of_run
+from bitwatt.dashboard.frame import framed, link, url, url_of_deployment, url_of_job
+from bitwatt.dashboard.prefix import address
+from bitwatt.deploy.kept import KIND
 from bitwatt.errors import BitwattError
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.ranks.silence import state_of
@@ -17,7 +21,7 @@ def run_page(catalog: Catalog, id: str) -> str:
     """Drawn once for each state that the run's file was in."""
     header = catalog.header(id)
     before = _before(catalog, header)
-    key = ("run", repr(header), "" if before is None else before.id)
+    key = ("run", address("/"), repr(header), "" if before is None else before.id)
     return catalog.pages.get(key, lambda: _drawn(catalog, header, before))
 
 
@@ -27,7 +31,7 @@ def _drawn(catalog: Catalog, header: Header, before: Header | None) -> str:
 
 
 def _tools(header: Header, before: Header | None) -> str:
-    found = [link("/live", "Watch it", "button")] if state_of(header) == UNDER_WAY else []
+    found = [link(address("/live"), "Watch it", "button")] if state_of(header) == UNDER_WAY else []
     if before is not None:
         to = url("/compare", [("run", before.id), ("run", header.id)])
         found.append(link(to, "Compare with the one before", "button"))
@@ -35,7 +39,9 @@ def _tools(header: Header, before: Header | None) -> str:
         found.append(link(url("/", [("q", quoted(f"name={header.name}"))]), "All of this name", "button"))
     if header.rank is not None:
         found.append(link(url_of_job(header.rank.job, header.name), "All ranks", "button"))
-    found.append(link(f"/api{url_of_run(header.id)}", "JSON", "button"))
+    if header.about.parent_kind == KIND:
+        found.append(link(url_of_deployment(header.id), "The study", "button"))
+    found.append(link(address(f"/api/runs/{quote(header.id, safe='')}"), "JSON", "button"))
     return f'<p class="tools">{"".join(found)}</p>'
 
 

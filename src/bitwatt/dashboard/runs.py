@@ -10,6 +10,7 @@ from bitwatt.dashboard.asking import LINES, SORT, Asked
 from bitwatt.dashboard.catalog import Catalog
 from bitwatt.dashboard.finding import is_number, search, titled
 from bitwatt.dashboard.frame import alert, framed, lines_of, link, url_of_job, url_of_run
+from bitwatt.dashboard.prefix import address
 from bitwatt.errors import BitwattError
 from bitwatt.harmless import on_terminal
 from bitwatt.ranks.silence import state_of
@@ -78,7 +79,8 @@ def _form(asked: Asked, columns: Sequence[str], lines: list[Line]) -> str:
     body = "".join(_row(line, columns) for line in lines)
     table = lines_of("Runs", f'<td class="mark"></td>{heads}', body)
     bar = '<div class="bar-of-marks"><button type="submit" data-count="Compare">Compare the marked</button></div>'
-    return f'<form method="get" action="/compare"><input type="hidden" name="order" value="time">{bar}{table}</form>'
+    hidden = '<input type="hidden" name="order" value="time">'
+    return f'<form method="get" action="{address("/compare")}">{hidden}{bar}{table}</form>'
 
 
 def _head(asked: Asked, name: str) -> str:

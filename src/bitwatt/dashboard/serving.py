@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from bitwatt.dashboard import application, need
 from bitwatt.dashboard.guard import is_loopback
+from bitwatt.dashboard.prefix import plain_prefix
 from bitwatt.errors import BitwattError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _SHORTEST = 12
 
 def serve(
     store: Store = None, *, host: str = "127.0.0.1", port: int = 8765, token: str | None = None, browse: bool = False,
-    out: TextIO | None = None,
+    prefix: str = "", out: TextIO | None = None,
 ) -> None:  # fmt: skip
     """On another host than this machine's own a token is needed; without one, one is made and told."""
     need()
@@ -42,8 +43,8 @@ def serve(
     known = given if given is not None or here else secrets.token_urlsafe(24)
     listener = _listening(host, port)
     name = f"[{host}]" if ":" in host else host
-    address = f"http://{name}:{listener.getsockname()[1]}/"
-    app = application(store, token=known, loopback=here)
+    address = f"http://{name}:{listener.getsockname()[1]}{plain_prefix(prefix)}/"
+    app = application(store, token=known, loopback=here, prefix=prefix)
     print(f"bitwatt: dashboard on {address} (Ctrl-C ends it)", file=out)
     if known is not None and given is None:
         print(f"bitwatt: it asks for this token: {known}", file=out)

@@ -13,6 +13,7 @@ from bitwatt.charts import Chart, Dot, Series
 from bitwatt.dashboard.asking import joined, words
 from bitwatt.dashboard.catalog import Catalog
 from bitwatt.dashboard.frame import alert, framed, lines_of, link, url, url_of_run
+from bitwatt.dashboard.prefix import address
 from bitwatt.dashboard.versions import COSTS, Version, best, less_is_better, thinned, versions
 from bitwatt.errors import BitwattError
 from bitwatt.harmless import on_terminal
@@ -52,7 +53,7 @@ def trends_page(catalog: Catalog, asked: Drawn) -> tuple[int, str]:
     except BitwattError as error:
         trouble = str(error)
     form = ("choose", "Choose", _form(asked, metrics) + (alert(trouble) if trouble else ""))
-    key = ("trends", asked, tuple((one.key, one.label, one.quality, str(one.costs)) for one in found))
+    key = ("trends", address("/"), asked, tuple((one.key, one.label, one.quality, str(one.costs)) for one in found))
     made = catalog.pages.get(key, lambda: framed(Parts("Trends", head, [form, *_sections(asked, found)]), at="Trends"))
     return 400 if trouble else 200, made
 
@@ -86,7 +87,7 @@ def _form(asked: Drawn, metrics: Sequence[str]) -> str:
         for name, (title, _) in COSTS.items()
     )
     return (
-        '<form class="chosen search" method="get" action="/trends">'
+        f'<form class="chosen search" method="get" action="{address("/trends")}">'
         + select("metric", "Quality", [(name, on_terminal(name)[:80]) for name in metrics], asked.metric)
         + select("better", "of which", [("more", "more is better"), ("less", "less is better")], asked.better)
         + select("each", "A dot is", [("version", "a version of a model"), ("run", "a run")], asked.each)

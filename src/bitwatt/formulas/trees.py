@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from bitwatt.dtypes import Precision
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
 from bitwatt.records import Work
 
@@ -260,6 +261,11 @@ def _above(growth: Growth, samples: float) -> float:
     """Splits above a node of so many samples: as many as its share of all halvings."""
     root = growth.samples_at_root
     return _ways(growth) * math.log(max(root / samples, 1.0)) / math.log(max(root, 2.0))
+
+
+def descended(splits: float, precision: Precision) -> Work:
+    """So many splits passed on the way to leaves: a feature picked and compared with a threshold at each."""
+    return Work.of(precision, compare=round(splits), index=round(splits))
 
 
 def distinct_values(draws: float, kinds: float) -> float:

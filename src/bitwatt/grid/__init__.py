@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ from bitwatt.grid.held import answered, for_a_run, is_paused, outage, pause, rec
 from bitwatt.grid.kept import keep, kept
 from bitwatt.grid.record import Grid, Intensity, UnavailableError, covers
 
-__all__ = ["Grid", "Intensity", "UnavailableError", "ask", "at_close"]
+__all__ = ["Grid", "Intensity", "UnavailableError", "ask", "at_close", "without_asking"]
 
 #: Asked where no provider is switched on, or where it fails, in this order.
 _STATIC = ("static", "codecarbon")
@@ -35,8 +35,20 @@ def ask(settings: Settings, begin: datetime, end: datetime, held: Mapping[str, A
             if str(error):
                 reasons.append(f"{name}: {error}")
         else:
-            return Grid(tuple(sorted(found, key=lambda one: one.valid_from or begin)), "; ".join(reasons))
+            return _by_time(found, begin, "; ".join(reasons))
     return Grid((), "; ".join(reasons) or "no country, intensity or grid provider is set")
+
+
+def _by_time(found: Iterable[Intensity], begin: datetime, because: str) -> Grid:
+    return Grid(tuple(sorted(found, key=lambda one: one.valid_from or begin)), because)
+
+
+def without_asking(settings: Settings, begin: datetime, end: datetime, held: Mapping[str, Any]) -> Grid:
+    """As `ask`, by what a run holds alone where a provider is switched on: its silence is no reason to take another's
+    number, since a report that asks again may hear better."""
+    if settings.grid_provider is None:
+        return ask(settings, begin, end)
+    return _by_time(answered(held, settings), begin, "its provider told nothing when the run ended")
 
 
 def at_close(settings: Settings, begin: datetime, end: datetime) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 from bitwatt.ranks.arrivals import Arrivals
 from bitwatt.ranks.identity import is_alive
 from bitwatt.ranks.shares import is_added, is_after_reducing
+from bitwatt.ranks.silence import UNDER_WAY as UNDER_WAY
+from bitwatt.ranks.silence import is_silent
 from bitwatt.records import Rank, members
-
-UNDER_WAY = "under way"
 
 Amounts = tuple[int, int]  # FLOPs, BOPs
 
@@ -72,8 +72,9 @@ class Part:
 
     @property
     def is_lost(self) -> bool:
-        """Its file was never closed, and the process is gone."""
-        return self.kept.status == UNDER_WAY and is_alive(self.rank) is not True
+        """Its file was never closed, and the process is gone; on a machine that is not this one, silent."""
+        alive = is_alive(self.rank)
+        return self.kept.status == UNDER_WAY and (is_silent(self.kept) if alive is None else not alive)
 
 
 @dataclass(frozen=True, slots=True)

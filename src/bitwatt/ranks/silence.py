@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from bitwatt.ranks.join import UNDER_WAY
-
-CUT_OFF = "cut off"
+UNDER_WAY, CUT_OFF = "under way", "cut off"
 #: A run under way is written every few seconds: one that was not for so long was probably killed.
 SILENT_S = 900.0
 

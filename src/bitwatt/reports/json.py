@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
+from bitwatt.ranks.silence import state_of
 from bitwatt.reports.blocks import blocks
 from bitwatt.reports.model import BOTH, Line, View
 
@@ -31,7 +32,7 @@ def render(view: View, *, by: str | None = None, width: int | None = None, color
             "started": run.started,
             "seconds": run.seconds,
             "command": run.command,
-            "status": run.status,
+            "status": state_of(run),
             "notes": list(run.notes),
         },
         "cost_model": view.model.name,

@@ -21,15 +21,15 @@ def weight_of(packed: Any) -> TensorSpec:
     raise LookupError("a packed weight whose shape was not written down")
 
 
-def requantised(out: TensorSpec) -> Work:
+def requantised(out: TensorSpec, bias: bool = True) -> Work:
     """The 32-bit sum becomes the result: bias added, scaled, zero point added, rounded."""
     n = out.numel
-    return bias_add(n, out.precision) + Work.of(out.precision, QUANTISATION, mul=n, add=n, cast=n)
+    return bias_add(n * bias, out.precision) + Work.of(out.precision, QUANTISATION, mul=n, add=n, cast=n)
 
 
-def scaled_back(out: TensorSpec) -> Work:
+def scaled_back(out: TensorSpec, bias: bool = True) -> Work:
     """The 32-bit sum becomes a float: scaled, bias added."""
-    return Work.of(out.precision, QUANTISATION, mul=out.numel) + bias_add(out.numel, out.precision)
+    return Work.of(out.precision, QUANTISATION, mul=out.numel) + bias_add(out.numel * bias, out.precision)
 
 
 def packed_linear(x: TensorSpec, out: TensorSpec, after: str | None = None) -> Work:

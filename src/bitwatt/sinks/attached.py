@@ -9,8 +9,10 @@ from typing import Any
 from bitwatt.config import Settings
 from bitwatt.errors import BitwattError
 from bitwatt.ranks.join import UNDER_WAY
+from bitwatt.records import Run
 from bitwatt.sinks import Opening, Sink, make
 from bitwatt.sinks.delivery import Delivery
+from bitwatt.sinks.job import of_job
 
 
 def attached(session: Any, wanted: Any, started: str, settings: Settings | None) -> Delivery | None:
@@ -23,4 +25,8 @@ def attached(session: Any, wanted: Any, started: str, settings: Settings | None)
             session.remark(f"not sent: {error}")
             warnings.warn(f"bitwatt: {error}", stacklevel=6)
     opening = Opening(session.id, session.name, started, session.command, settings or Settings())
-    return Delivery(sinks, opening, partial(session.so_far, UNDER_WAY)) if sinks else None
+
+    def job(run: Run) -> Run:
+        return of_job(run, session.root) if session.path is not None else run
+
+    return Delivery(sinks, opening, partial(session.so_far, UNDER_WAY), job) if sinks else None

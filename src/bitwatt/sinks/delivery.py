@@ -17,7 +17,6 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +48,7 @@ class Receipt:
     where: str = ""
     problem: str = ""
     tries: int = 0
+    ranks: bool = False  # whether it was all ranks of a job
 
     @property
     def note(self) -> str:
@@ -56,16 +56,23 @@ class Receipt:
         if not self.problem:
             return ""
         tried = f" (tried {self.tries} times)" if self.tries > 1 else ""
-        return (
-            f"not sent to {self.sink}: {self.problem}{tried}; send it again: bitwatt report {self.run} --to {self.sink}"
-        )
+        again = f"bitwatt report {'--ranks ' if self.ranks else ''}{self.run} --to {self.sink}"
+        return f"not sent to {self.sink}: {self.problem}{tried}; send it again: {again}"
 
 
 class Delivery:
-    """Of one session. `so_far` gives the run until now, or None."""
+    """Of one session: `so_far` gives the run until now, or None; `job`, of a run that is the first of several
+    processes', what all of them did. Without a session, of one run that is sent whatever it is."""
 
-    def __init__(self, sinks: Sequence[Sink], opening: Opening, so_far: Callable[[], Run | None] | None = None) -> None:
-        self.sinks, self._so_far, self._process = list(sinks), so_far, os.getpid()
+    def __init__(
+        self,
+        sinks: Sequence[Sink],
+        opening: Opening,
+        so_far: Callable[[], Run | None] | None = None,
+        job: Callable[[Run], Run] | None = None,
+    ) -> None:
+        self.sinks, self._so_far, self._job, self._process = list(sinks), so_far, job, os.getpid()
+        self._troubles: dict[str, None] = {}
         self._looks(ended=False)
         self._boxes = [_Mailbox(sink, opening) for sink in self.sinks]
         self._ended, self._looking = threading.Event(), threading.Lock()
@@ -78,8 +85,10 @@ class Delivery:
         for sink in self.sinks:
             warm = getattr(sink, "warm", None)
             if warm is not None:
-                with suppress(Exception):  # it is told when something is sent
+                try:
                     warm()
+                except Exception as error:  # sending may succeed all the same
+                    self._troubles[f"{sink.name}: what it needs could not be imported in time ({told(error)})"] = None
 
     def rest(self) -> None:
         """The run is about to end: nobody looks at it from now on."""
@@ -96,17 +105,32 @@ class Delivery:
             return []
         self._looks(ended=True)
         self._ranked(run)
-        began = time.monotonic()
-        for box in self._boxes:
-            box.post(run, final=True)
         try:
+            self._post(run)
+            began = time.monotonic()
             return [box.wait(began) for box in self._boxes]
         except KeyboardInterrupt:
             return [box.left() for box in self._boxes]
 
+    @property
+    def notes(self) -> list[str]:
+        """What went wrong without anything being lost, once each."""
+        return list(self._troubles)
+
+    def _post(self, run: Run) -> None:
+        """Who hears every rank hears this one; the others hear of the job, which may have to be waited for."""
+        alone = [box for box in self._boxes if getattr(box.sink, "every_rank", False)]
+        for box in alone:
+            box.post(run, final=True)
+        others = [box for box in self._boxes if box not in alone]
+        is_one_of_many = run.rank is not None and run.rank.world != 1
+        sent = self._job(run) if others and self._job is not None and is_one_of_many else run
+        for box in others:
+            box.post(sent, final=True)
+
     def _ranked(self, run: Run) -> None:
         """Sinks that want one run for a job hear of its first process alone."""
-        if run.rank is None or run.rank.rank == 0:
+        if self._so_far is None or run.rank is None or run.rank.rank == 0:
             return
         for box in self._boxes:
             if not getattr(box.sink, "every_rank", False):
@@ -119,8 +143,9 @@ class Delivery:
             if look is not None:
                 try:
                     look(ended=ended)
-                except Exception:  # what the program has open there stays unknown: a run of our own is made
-                    continue
+                except Exception as error:  # a run of our own is made
+                    why = f"what the program itself has open there could not be looked at ({told(error)})"
+                    self._troubles[f"{sink.name}: {why}"] = None
 
     def _watch(self) -> None:
         due = INTERVAL
@@ -208,7 +233,9 @@ class _Mailbox:
         self._done.set()
 
     def _told(self, *, where: str = "", problem: str = "") -> Receipt:
-        return Receipt(self.sink.name, self._opening.id, where, problem, self._tries)
+        run = self._run
+        is_job = run is not None and run.rank is None and run.id != self._opening.id
+        return Receipt(self.sink.name, self._opening.id, where, problem, self._tries, is_job)
 
     def _try(self, deliver: Callable[[Run], Any] | None) -> bool:
         """Open it where that has not succeeded yet; then deliver, if there is something."""

@@ -7,34 +7,42 @@ labels, which the client library escapes.
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from bitwatt.errors import BitwattError
 from bitwatt.records import Run
-from bitwatt.sinks import Opening, absent, needed
+from bitwatt.sinks import PATIENCE, Opening, absent, needed
 from bitwatt.sinks.values import ABOUT, Value, values
 
 #: Our ending -> that of Prometheus, which wants base units in full.
 _UNITS = (("_bytes", "_bytes"), ("_j", "_joules"), ("_w", "_watts"), ("_s", "_seconds"), ("_g", "_grams"))
 #: One among the ports that exporters have agreed on would be taken.
 PORT = 9464
+#: Seconds that an answer is given to arrive.
+_ANSWER_S = 0.2
 
 
 class Prometheus:
-    """`port` to listen on (9464), `host` (127.0.0.1), `textfile` to write as well; `port=0` for the file alone."""
+    """`port` to listen on (9464), `host` (127.0.0.1), `textfile` to write as well; `port=0` for the file alone;
+    `linger`: seconds that the end of the program waits for a last scrape (0)."""
 
     name, every_rank = "prometheus", True
 
-    def __init__(self, port: str = str(PORT), host: str = "127.0.0.1", textfile: str = "") -> None:
+    def __init__(self, port: str = str(PORT), host: str = "127.0.0.1", textfile: str = "", linger: str = "0") -> None:
         if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
             raise ValueError(f"{port!r} is no port; options are port, host and textfile")
         self._port, self._host = int(port), host
         if not self._port and not textfile:
             raise ValueError("port=0 is for a textfile alone: name one")
         self._textfile = Path(textfile).absolute() if textfile else None
+        self._linger = float(linger)
+        self.patience = max(PATIENCE, self._linger + 5)
         self._latest: list[Any] = []
+        self._scraped = threading.Event()
         self._server: Any = None
         self._registry: Any = None
         self._opening: Opening | None = None
@@ -60,6 +68,9 @@ class Prometheus:
     def close(self, run: Run) -> str:
         try:
             self._tell(run, live=False)
+            self._scraped.clear()
+            if self._server is not None and self._linger and self._scraped.wait(self._linger):
+                time.sleep(_ANSWER_S)
         finally:
             server, self._server = self._server, None
             if server is not None:
@@ -68,7 +79,8 @@ class Prometheus:
         return str(self._textfile) if self._textfile else f"scraped at {self._host}:{self._port}, until now"
 
     def collect(self) -> Iterable[Any]:
-        """Called by the client library at each scrape."""
+        """Called by the client library at each scrape, and for a textfile."""
+        self._scraped.set()
         return list(self._latest)
 
     def _tell(self, run: Run, *, live: bool) -> None:

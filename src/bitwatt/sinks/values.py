@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import cast
@@ -55,19 +55,20 @@ ABOUT = {
 @dataclass(frozen=True, slots=True)
 class Value:
     """`unit` is as UCUM writes it; `total` says that it only grows while a run goes on; `about` tells parts of one name
-    apart, and how it came."""
+    apart, and how it came; `of` is the process that tells it, where several will be told of together."""
 
     name: str
     amount: float
     unit: str
     total: bool = False
     about: Mapping[str, str] = field(default_factory=dict)
+    of: str = ""
 
     @property
     def flat(self) -> str:
-        """For systems that know names and no labels: phase_flops/forward."""
+        """For systems that know names and no labels: phase_flops/forward; rank_0/phase_flops/forward."""
         parts = [self.about[key] for key in ("phase", "device", "what") if key in self.about]
-        return plain("/".join([self.name, *parts]))
+        return plain("/".join([*filter(None, [self.of]), self.name, *parts]))
 
 
 def values(run: Run, settings: Settings | None = None, *, live: bool = False) -> list[Value]:
@@ -77,7 +78,8 @@ def values(run: Run, settings: Settings | None = None, *, live: bool = False) ->
         found += _energy(run.meter, settings or Settings())
     if not live:
         found += _judged(run, settings)
-    return [value for value in found if math.isfinite(value.amount)]
+    of = f"rank_{run.rank.rank}" if live and run.rank is not None and run.rank.world > 1 else ""
+    return [replace(value, of=of) for value in found if math.isfinite(value.amount)]
 
 
 def _work(run: Run) -> Iterator[Value]:

@@ -117,10 +117,13 @@ def ranked(store: Store = None, since: str = "") -> list[Header]:
 
 def find(which: str | Path | None = None, store: Store = None) -> Where:
     """The file of a run, named as for `load`: a Path, or a URL."""
-    if which is not None and (isinstance(which, Path) or which.endswith(SUFFIX) or os.sep in which):
+    if isinstance(which, Path):
+        return which
+    looks_like_a_path = which is not None and (which.endswith(SUFFIX) or os.sep in which)
+    if which is not None and looks_like_a_path and (is_url(which) or os.path.lexists(which)):
         return which if is_url(which) else Path(which)
     there = place(store)
-    if which is not None and (exact := _exact(there, which)):
+    if which is not None and not looks_like_a_path and (exact := _exact(there, which)):
         return there.where(exact)
     kept = _candidates(there, which, store)
     if which is None:
@@ -132,6 +135,8 @@ def find(which: str | Path | None = None, store: Store = None) -> Where:
     ranks = [(run.rank.rank, run.path) for run in kept if run.rank is not None and run.rank.job == which]
     if ranks:
         return min(ranks, key=lambda one: one[0])[1]
+    if looks_like_a_path:  # no run has that name either: whoever opens it is told
+        return Path(which)
     begun = [run for run in kept if run.id.startswith(which)]
     if len(begun) == 1:
         return begun[0].path

@@ -38,6 +38,8 @@ def value(header: Header, name: str) -> Any:
     about = header.about
     if name == "tags":
         return dict(about.tags)
+    if name == "status":
+        return state_of(header)
     field_of(name)  # an unknown one is told of
     family, _, inner = name.partition(":" if name.startswith("tag:") else ".")
     if family == "tag":
@@ -61,7 +63,7 @@ def cell(header: Header, name: str) -> str:
     if name == "tags":
         return on_terminal(" ".join(f"{key}={text}" if text else key for key, text in found.items()))
     if name == "status":
-        return on_terminal(state_of(header))[:80] if found != "ok" else ""
+        return on_terminal(found)[:80] if found != "ok" else ""
     if name == "missing":
         return f"{found:,}" if found else ""
     if name == "seconds":
@@ -90,7 +92,7 @@ def document(header: Header) -> dict[str, Any]:
         "name": header.name,
         "started": header.started,
         "seconds": header.seconds,
-        "status": header.status,
+        "status": state_of(header),
         "command": header.command,
         "rank": None if rank is None else {"rank": rank.rank, "world": rank.world, "job": rank.job},
         **{key: text for key, text in header.summary.items() if key not in ("ranks", "meter")},

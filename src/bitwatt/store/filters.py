@@ -104,9 +104,12 @@ def condition(text: str) -> Clause:
         return Clause("substr(runs.id, 1, length(?)) = ?", (value, value))
     if field.kind == STATUS and sign in ("=", "!="):  # failed, whatever with
         inside = Clause("runs.status = ? OR substr(runs.status, 1, length(?) + 1) = ? || ':'", (value, value, value))
-        if value == CUT_OFF:  # as silence.state_of
+        if value in (UNDER_WAY, CUT_OFF):  # as silence.state_of
             written = "coalesce(julianday(runs.started) + runs.seconds / 86400, 0)"
-            inside = Clause(f"runs.status = ? AND {written} <= julianday('now') - ?", (UNDER_WAY, SILENT_S / 86_400))
+            sounds = "<=" if value == CUT_OFF else ">"
+            inside = Clause(
+                f"runs.status = ? AND {written} {sounds} julianday('now') - ?", (UNDER_WAY, SILENT_S / 86_400)
+            )
         return inside if sign == "=" else Clause(f"NOT ({inside.sql})", inside.bound)
     if sign in ("~", "!~"):
         found = _contains(f"coalesce({field.sql}, '')")

@@ -229,6 +229,7 @@ def _body(run: Run) -> Json:
         "requests": None if run.requests is None else requests_json(run.requests),
         "observed": None if run.observed is None else observed_json(run.observed),
         "metrics": series_json(run.about),
+        **({} if run.deployment is None else {"deployment": dict(run.deployment)}),
     }
 
 
@@ -260,6 +261,7 @@ def _run(header: Json, body: Json) -> Run:
         requests=requests_of(body["requests"]) if body.get("requests") else None,
         observed=observed_of(body["observed"]) if body.get("observed") else None,
         about=with_series(about_of(header["about"]), body["metrics"]),
+        deployment=_is(dict, body["deployment"], "deployment") if body.get("deployment") else None,
         rank=_rank(header.get("rank"), {ops[index]: number for index, number in body.get("contents", ())}),
     )
 

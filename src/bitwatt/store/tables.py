@@ -9,6 +9,7 @@ from typing import Any
 
 from bitwatt.impact.energy import ratio_by_phase
 from bitwatt.pricing import totals
+from bitwatt.ranks.silence import state_of
 from bitwatt.records import Run
 from bitwatt.store.columns import values
 from bitwatt.store.runfile import Header
@@ -54,7 +55,7 @@ def runs_table(headers: Sequence[Header]) -> Table:
 
 def _run_row(header: Header, columns: dict[str, str], more: dict[tuple[str, str], str]) -> Row:
     row: Row = dict.fromkeys(columns)
-    row |= values(header)
+    row |= values(header) | {"status": state_of(header)}
     row |= {name: header.summary.get(name) for name in ("energy_how", "currency", "fingerprint")}
     row |= {_column("machine", name): header.machine.get(name) for name in FACTS}
     for (kind, name), column in more.items():

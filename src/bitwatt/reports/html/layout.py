@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from bitwatt.charts import HOW_TO_GET, NARROW, WIDE, Chart, available, clean, svg
+from bitwatt.charts import HOW_TO_GET, NARROW, WIDE, Chart, available, svg
 from bitwatt.errors import BitwattError
 from bitwatt.reports.html.script import SCRIPT
 from bitwatt.reports.html.style import CHARTS, PAGE, STYLE
@@ -104,14 +103,6 @@ def switch(name: str, label: str, choices: Sequence[tuple[str, str]]) -> str:
     )
     panels = "".join(f'<div class="panel">{html}</div>' for _, html in choices)
     return f'<div class="switch" role="radiogroup" aria-label="{escape(label)}">{buttons}{panels}</div>'
-
-
-def data(id: str, value: Any) -> str:
-    """Something for a script of the page: JSON that no text in it can end."""
-    text = json.dumps(clean(value), allow_nan=False, separators=(",", ":"))
-    for sign in "<>&\u2028\u2029":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return f'<script type="application/json" id="{escape(id)}">{text}</script>'
 
 
 def dot(color: str) -> str:

@@ -154,7 +154,8 @@ STYLE = """
 .bitwatt .more .change { color: var(--bad); } .bitwatt .less .change { color: var(--good); }
 .bitwatt .badge { display: inline-block; font-size: .78rem; font-weight: 600; border: 1px solid currentColor;
   border-radius: 99px; padding: 0 .55rem; white-space: nowrap; }
-.bitwatt .measured, .bitwatt .counted { color: var(--good); } .bitwatt .apportioned, .bitwatt .estimated {
+.bitwatt .measured, .bitwatt .counted, .bitwatt .badge.passed { color: var(--good); }
+.bitwatt .badge.failed { color: var(--bad); } .bitwatt .apportioned, .bitwatt .estimated {
   color: var(--fair); } .bitwatt .modelled { color: var(--link); } .bitwatt .unknown { color: var(--soft); }
 @media (max-width: 44rem) {
   .bitwatt .s2, .bitwatt .s3, .bitwatt .s4 { display: none; }

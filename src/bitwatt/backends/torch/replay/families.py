@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import torch
+
+try:
+    import numpy as np
+except ImportError:  # torch does not need it: then calls at other sizes are counted
+    np = None  # type: ignore[assignment]
 
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Place
@@ -135,7 +139,7 @@ def inside_at(family: Family, sizes: Sizes) -> int | None:
 
 def fit(samples: list[Sample]) -> tuple[Family, Family] | None:
     """The families of gap and event, if the samples are enough and alike."""
-    if len(samples) < 3:
+    if np is None or len(samples) < 3:
         return None
     basis = Basis([sample.sizes for sample in samples])
     if not basis.free or len(basis.free) > _FREE or len(samples) <= basis.width:

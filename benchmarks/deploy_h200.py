@@ -1,0 +1,230 @@
+"""Ways to deploy three networks on a GPU, by bitwatt's deployment lab, with the energy that its counter reads.
+
+    python benchmarks/deploy_h200.py --json FILE [--models resnet50,bert-base,vit-base] [--batches 1,32,256]
+    python benchmarks/deploy_h200.py --render FILE... --page docs/deployment-h200.md
+
+Networks have random weights, as nothing is downloaded: times and energy do not depend on them. Labels are those of the
+float32 module, so that accuracy is how often a scenario agrees with it. Measure one model a command where time is
+short, then render the files together. `--tiny --device cpu` tries the script without a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bitwatt.deploy import loading, plans, runtimes, statistics, study
+from bitwatt.deploy.records import Call, Scenario, Study, cell
+
+ROWS, TINY_ROWS = 512, 24
+NATIVE = "torch-eager"
+COLUMNS = (
+    "scenario", "precision", "batch", "median ms", "samples/s", "times as fast as eager", "mJ/sample", "GFLOP/J",
+    "agreement",
+)  # fmt: skip
+
+
+def resnet50(tiny: bool) -> tuple[Any, Any]:
+    from transformers import ResNetConfig, ResNetForImageClassification
+
+    small = {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]} if tiny else {}
+    side = 32 if tiny else 224
+    return ResNetForImageClassification(ResNetConfig(num_labels=10, **small)), torch.randn(rows(tiny), 3, side, side)
+
+
+def bert_base(tiny: bool) -> tuple[Any, Any]:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    model = BertForSequenceClassification(BertConfig(num_labels=10, **(SMALL if tiny else {})))
+    return model, torch.randint(0, 1000, (rows(tiny), 8 if tiny else 128))
+
+
+def vit_base(tiny: bool) -> tuple[Any, Any]:
+    from transformers import ViTConfig, ViTForImageClassification
+
+    side = 32 if tiny else 224
+    model = ViTForImageClassification(ViTConfig(num_labels=10, image_size=side, **(SMALL if tiny else {})))
+    return model, torch.randn(rows(tiny), 3, side, side)
+
+
+SMALL = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+MODELS: dict[str, Callable[[bool], tuple[Any, Any]]] = {
+    "resnet50": resnet50, "bert-base": bert_base, "vit-base": vit_base
+}  # fmt: skip
+
+
+def rows(tiny: bool) -> int:
+    return TINY_ROWS if tiny else ROWS
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--batches", default="1,32,256")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--blocks", type=int, default=10)
+    parser.add_argument("--scenarios", default="", help="by default all of torch's, and ONNX where it has CUDA")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--render", type=Path, nargs="+")
+    parser.add_argument("--page", type=Path)
+    asked = parser.parse_args(arguments)
+    if asked.render:
+        text = page([one for file in asked.render for one in json.loads(file.read_text(encoding="utf-8"))])
+        if asked.page:
+            asked.page.write_text(text, encoding="utf-8")
+        else:
+            print(text)
+        return
+    batches = tuple(int(batch) for batch in asked.batches.split(","))
+    scenarios = tuple(asked.scenarios.split(",")) if asked.scenarios else chosen(asked.device)
+    plan = plans.plan(
+        quick=True, batches=batches, processes=asked.processes, blocks=asked.blocks, fresh=1, loaded=False,
+        scenarios=scenarios,
+    )  # fmt: skip
+    found = []
+    for name in asked.models.split(","):
+        found.append(measured(name, asked.device, plan, asked.tiny))
+        print(f"{name}: {found[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
+        if asked.json:  # after each: a machine may be taken back
+            asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(page(found))
+
+
+def chosen(device: str) -> tuple[str, ...]:
+    """torch's own, and ONNX Runtime's where it can use the device."""
+    providers: list[str] = []
+    if find_spec("onnxruntime"):
+        import onnxruntime
+
+        providers = onnxruntime.get_available_providers()
+    onnx = device == "cpu" or "CUDAExecutionProvider" in providers
+    return tuple(name for name in runtimes.RUNTIMES if name.startswith("torch") or (onnx and name.startswith("onnx")))
+
+
+def measured(name: str, device: str, plan: Any, tiny: bool) -> dict[str, Any]:
+    torch.manual_seed(0)
+    model, inputs = MODELS[name](tiny)
+    model = model.eval()
+    with torch.inference_mode():
+        placed = model.to(device)
+        labels = torch.cat([placed(part.to(device)).logits.argmax(1).cpu() for part in inputs.split(32)])
+        model = placed.cpu()
+    case = loading.case(model, inputs, labels, name=name, device=device)
+    with tempfile.TemporaryDirectory() as scratch:
+        found, calls = study.measure(case, plan=plan, folder=scratch, progress=_progress)
+    return {
+        "model": name,
+        "date": found.started[:10],
+        "seconds": found.seconds,
+        "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else found.machine.get("cpu", device),
+        "versions": dict(found.versions),
+        "notes": list(found.notes),
+        "load": dict(found.surroundings),
+        "control": statistics.control(calls).told,
+        "rows": [line for one in found.scenarios for line in _lines(one, found, calls)],
+    }
+
+
+def _progress(done: float, of: float, what: str) -> None:
+    """One line for each part: on a machine that is lent by the minute one wants to know what takes so long."""
+    if what != _progress.last:
+        print(f"{time.strftime('%H:%M:%S')} {100 * done / of if of else 0:3.0f} % {what}", file=sys.stderr, flush=True)
+    _progress.last = what
+
+
+_progress.last = ""
+
+
+def _lines(one: Scenario, found: Study, calls: Sequence[Call]) -> list[dict[str, Any]]:
+    if one.failure or one.artefact is None:
+        return [{"scenario": one.name, "failure": one.failure}]
+    table = statistics.Table(calls)
+    times = statistics.cells(table)
+    lines = []
+    for batch in found.plan.batches:
+        timed = times.get(statistics.Key(one.name, batch, 1))
+        ratio = statistics.compare(table, one.name, NATIVE, batch, 1) if one.name != NATIVE else None
+        joules, counts, parts = one.joules.get(cell(batch, 1)), one.counts.get(batch), one.breakdown.get(batch)
+        lines.append({
+            "scenario": one.name, "batch": batch, "precision": one.artefact.precision.mode,
+            "p50_ms": timed.p50_ms if timed else None, "p99_ms": timed.p99_ms if timed else None,
+            "ratio": [ratio.ratio, ratio.low, ratio.high, ratio.verdict] if ratio else None,
+            "uj": joules.measured_uj if joules else None, "energy_source": joules.source if joules else "",
+            "agreement": one.quality.value if one.quality else None,
+            "flops": counts.flops if counts else None, "counted": counts.source if counts else "",
+            "linear_ms": parts.ms("linear") if parts else None, "plain_ms": parts.plain_ms if parts else None,
+            "bytes": one.artefact.bytes,
+        })  # fmt: skip
+    return lines
+
+
+def page(found: Sequence[dict[str, Any]]) -> str:
+    if not found:
+        return ""
+    first = found[0]
+    packages = ", ".join(f"{name} {first['versions'][name]}" for name in sorted(first["versions"]))
+    lines = [
+        f"# Ways to deploy on {first['device']}",
+        "",
+        "Written by `benchmarks/deploy_h200.py`, which runs [the deployment lab](deployment.md) on a GPU.",
+        f"Measured {first['date']}. {packages}.",
+        "Times are of a call from rows on the host to results on the host. Energy is the GPU's own counter, without",
+        "what it draws when idle; why there is none stands below the table. Weights are random: agreement is the share",
+        "of rows with the same label as the float32 module.",
+        "",
+    ]
+    for one in found:
+        lines += [
+            f"## {one['model']}",
+            "",
+            f"| {' | '.join(COLUMNS)} |",
+            "|---|---|" + "--:|" * 7,
+            *(_line(row) for row in one["rows"]),
+            "",
+            f"Control: {one['control']}.",
+            *(f"Energy: {source}." for source in _sources(one)),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def _sources(one: dict[str, Any]) -> list[str]:
+    """Why there is no energy, where there is none."""
+    rows = [row for row in one["rows"] if not row.get("failure")]
+    return sorted({row["energy_source"] for row in rows if row["uj"] is None and row["energy_source"]})
+
+
+def _line(row: dict[str, Any]) -> str:
+    if "failure" in row:
+        return f"| {row['scenario']} | - | - | {row['failure']} | | | | | |"
+    ms, batch, uj = row["p50_ms"], row["batch"], row["uj"]
+    cells = [
+        row["scenario"], row["precision"], str(batch), _short(ms), _short(1000 * batch / ms if ms else None),
+        "1" if row["scenario"] == NATIVE else _ratio(row["ratio"]), _short(uj / 1000 / batch if uj else None),
+        _short(row["flops"] / 1e9 / (uj / 1e6) if uj and row["flops"] else None),
+        "-" if row["agreement"] is None else f"{100 * row['agreement']:.1f} %",
+    ]  # fmt: skip
+    return f"| {' | '.join(cells)} |"
+
+
+def _ratio(found: Sequence[Any] | None) -> str:
+    return "-" if found is None else f"**{found[0]:.3g}** [{found[1]:.3g}, {found[2]:.3g}]"
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+if __name__ == "__main__":
+    main()

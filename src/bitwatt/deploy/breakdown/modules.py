@@ -1,0 +1,102 @@
+"""Inside a PyTorch module: its leaves and attention blocks, by when each ran.
+
+`forward` is replaced on the instances of one loaded copy rather than hooked: with hooks a transformer's encoder leaves
+its fast path, and something else would be timed. On a GPU the device is waited for where a part begins and ends.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bitwatt.deploy.breakdown.timeline import Part, Timeline, compare
+from bitwatt.deploy.records import Breakdown
+
+#: Classes that multiply by weights, by name since quantisation libraries have their own; and blocks that may run as
+#: one kernel without calling their children.
+CORE = (
+    "Linear",
+    "Conv",
+    "Attention",
+    "RNN",
+    "LSTM",
+    "GRU",
+    "Bilinear",
+    "TransformerEncoderLayer",
+    "TransformerDecoderLayer",
+)
+LOOKUPS = ("Embedding", "EmbeddingBag")
+NORMS = ("Norm",)
+
+
+def split(loaded: Any, again: Any, batches: Iterator[Any], batch: int, seconds: float) -> Breakdown:
+    """`again`: a second copy, whose modules are watched. What is called is its `call`, else its `module`."""
+    import torch
+
+    called = "call" if hasattr(again, "call") else "module"
+    module = getattr(again, called)
+    timeline = Timeline(_clock(module), "rows and results, outside the module")
+    note = _opaque(module)
+    if note:
+        setattr(again, called, timeline.wrap(module, Part("all of the module", core=1)))
+    elif not _watch(timeline, module):
+        note = "no module multiplies by weights of its own: all of it is taken as the operator"
+    timed = compare(loaded.predict, lambda rows: timeline.of(lambda: again.predict(rows)), batches, seconds)
+    source = f"modules of torch {torch.__version__}, medians of {timed.calls} calls"
+    return Breakdown(batch, timed.stages, timed.overhead, timed.plain_ms, source, note)
+
+
+def _opaque(module: Any) -> str:
+    """Why there is nothing to be seen inside."""
+    kind = type(module).__name__
+    if not hasattr(module, "named_modules"):
+        return f"a {kind} has no modules, so it is not split"
+    if hasattr(module, "_orig_mod"):
+        return "compiled: modules are fused into kernels that belong to none of them, so it is not split"
+    if kind in ("RecursiveScriptModule", "ScriptModule", "TopLevelTracedModule"):
+        return "TorchScript runs without calling its modules from Python, so it is not split"
+    if any(hasattr(part, "graph") and type(part).__name__.startswith("GraphModule") for part in module.modules()):
+        return "exported: one graph of operators without modules, so it is not split"
+    return ""
+
+
+def _watch(timeline: Timeline, module: Any) -> int:
+    """How many parts are core."""
+    cores = 0
+    for name, part in module.named_modules():
+        core, leaf = _is_core(part), not any(True for _ in part.children())
+        if core or leaf:
+            label = Part(f"{name or 'module'} ({type(part).__name__})", core=int(core))
+            part.forward = timeline.wrap(part.forward, label)
+            cores += core
+        elif part is module:
+            part.forward = timeline.wrap(part.forward, Part("between modules"))
+    return cores
+
+
+def _is_core(part: Any) -> bool:
+    """By its class, or a leaf with a matrix of weights that it does not look rows up in."""
+    names = [kind.__name__ for kind in type(part).__mro__]
+    if any(name in LOOKUPS or name.endswith(NORMS) for name in names):
+        return False
+    leaf = not any(True for _ in part.children())
+    if any(core in names[0] for core in CORE) and (leaf or "Transformer" in names[0] or "Attention" in names[0]):
+        return True
+    # positions that are added to every row have one row of their own
+    return leaf and any(weight.ndim >= 2 and weight.shape[0] > 1 for weight in part.parameters(recurse=False))
+
+
+def _clock(module: Any) -> Callable[[], int]:
+    import torch
+
+    weights = module.parameters() if hasattr(module, "parameters") else ()
+    place = next((weight.device for weight in weights), None)
+    if place is None or place.type != "cuda":
+        return time.perf_counter_ns
+
+    def waited() -> int:
+        torch.cuda.synchronize(place)
+        return time.perf_counter_ns()
+
+    return waited

@@ -1,0 +1,23 @@
+"""Leaves the user's process as it was: runtimes that are loaded here set how many threads libraries use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+
+@contextmanager
+def threads() -> Iterator[None]:
+    """BLAS, OpenMP and torch have the threads afterwards that they had before."""
+    with ExitStack() as ends:
+        try:
+            from threadpoolctl import threadpool_limits
+
+            ends.enter_context(threadpool_limits())
+        except ImportError:  # it comes with scikit-learn: without, nothing here sets those
+            pass
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            ends.callback(torch.set_num_threads, torch.get_num_threads())
+        yield

@@ -1,0 +1,190 @@
+"""All that is to be found out about the ways to deploy a case, in one go: `measure`.
+
+What needs a quiet machine comes first, in processes of its own: a model that dies there is not asked again in this one.
+Load, which makes the machine loud, comes last. Each part costs its own cells where it fails.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bitwatt.deploy import batching, surroundings
+from bitwatt.deploy.parts import Parts
+from bitwatt.deploy.records import CONTROL, Artefact, Call, Case, Checked, Plan, Scenario, Study
+from bitwatt.deploy.timing import Progress
+
+
+def measure(
+    case: Case,
+    scenarios: Sequence[Scenario] | None = None,
+    plan: Plan | None = None,
+    folder: Path | str | None = None,
+    progress: Progress | None = None,
+) -> tuple[Study, list[Call]]:
+    """Without `scenarios` they are built in `folder`, which is a temporary one unless told. `progress` gets how much is
+    done, of how much, in what should be about seconds, and what is being done."""
+    if folder is None:
+        with tempfile.TemporaryDirectory(prefix="bitwatt-deploy-") as scratch:
+            return measure(case, scenarios, plan, scratch, progress)
+    from bitwatt.deploy import building, loading, versions
+
+    plan, place, began = plan or Plan(), Path(folder), surroundings.look()
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    parts = Parts(_seconds(plan, 6 if scenarios is None else len(scenarios)), progress)
+    if scenarios is None:
+        parts.begin("building")
+        scenarios = building.build_all(case, place / "built", plan.scenarios, parts.tell)
+    found = Measuring(case, scenarios, plan, place / "work", parts)
+    found.measure()
+    around, said = surroundings.between(began, found.timed)
+    machine: dict[str, str] = {}
+    with parts.apart("describing the machine"):
+        machine = versions.machine()
+    study = Study(
+        case=loading.described(case), machine=machine, versions=versions.of(found.rows), plan=plan,
+        scenarios=tuple(found.rows), started=started, seconds=time.monotonic() - began.at_s, surroundings=around,
+        data=tuple(found.data), notes=(*case.notes, *said, *parts.notes),
+    )  # fmt: skip
+    parts.tell(1.0, 1.0, "done")
+    return study, found.calls
+
+
+class Measuring:
+    """The rows as they fill, part by part."""
+
+    def __init__(self, case: Case, rows: Sequence[Scenario], plan: Plan, work: Path, parts: Parts) -> None:
+        self.case, self.rows, self.plan, self.work, self.parts = case, list(rows), plan, work, parts
+        self.calls: list[Call] = []
+        self.data: list[Checked] = []
+        self.timed = surroundings.look()  # when timing ended: what comes later makes the machine busy itself
+        work.mkdir(parents=True, exist_ok=True)
+        self.file = batching.save(case.inputs, work / "rows.pickle")
+
+    def measure(self) -> None:
+        todo: dict[str, Callable[[], None]] = {
+            "timing": self._timing, "memory and cold start": self._footprint, "energy": self._joules,
+            "quality": self._quality, "unusual rows": self._edges, "counting": self._counts,
+            "breakdown": self._breakdown,
+        }  # fmt: skip
+        if self.plan.loaded:
+            todo["load"] = self._load
+        for name, part in todo.items():
+            self.parts.begin(name)
+            with self.parts.apart(name):
+                part()
+
+    @property
+    def sound(self) -> list[Scenario]:
+        """Those that can be asked in this process, too."""
+        return [row for row in self.rows if row.artefact is not None and not row.failure]
+
+    @property
+    def artefacts(self) -> dict[str, Artefact]:
+        return {row.name: row.artefact for row in self.sound if row.artefact is not None}
+
+    @property
+    def baseline(self) -> str:
+        """What is timed twice: the native one, or the first there is."""
+        names = [row.name for row in sorted(self.rows, key=lambda row: row.baseline != "native")]
+        return next((name for name in names if name in self.artefacts), "")
+
+    def _quality(self) -> None:
+        from bitwatt.deploy import quality
+
+        judged = {row.name: row for row in quality.judged(self.case, self.sound)}
+        self.rows = [judged.get(row.name, row) for row in self.rows]
+        # One that was timed on some rows may fail on others.
+        failed = {row.name for row in self.rows if row.failure}
+        self.calls = [call for call in self.calls if call.scenario.removesuffix(CONTROL) not in failed]
+
+    def _edges(self) -> None:
+        from bitwatt.deploy import edges
+
+        self.data = list(edges.checks(self.case, self.sound))
+
+    def _timing(self) -> None:
+        from bitwatt.deploy import timing
+
+        found = timing.timed(
+            self.artefacts, self.file, self.plan, self.work, baseline=self.baseline, progress=self.parts.tell
+        )
+        self.calls, self.timed = found.calls, surroundings.look()
+        self.parts.notes += found.notes
+        # What dies, hangs or cannot be loaded cannot be deployed.
+        self.rows = [replace(row, failure=found.failures.get(row.name, row.failure)) for row in self.rows]
+
+    def _footprint(self) -> None:
+        from bitwatt.deploy import footprint
+
+        found, failures = footprint.footprints(
+            self.artefacts, self.file, self.plan, self.work, progress=self.parts.tell
+        )
+        self._fill("footprint", found)
+        self.parts.notes += [f"memory and cold start of {name} are not known: {why}" for name, why in failures.items()]
+
+    def _joules(self) -> None:
+        from bitwatt.deploy import joules
+
+        found, notes = joules.joules(
+            self.artefacts, self.calls, self.file, self.plan, self.work, progress=self.parts.tell
+        )
+        self._fill("joules", found)
+        self.parts.notes += notes
+
+    def _counts(self) -> None:
+        from bitwatt.deploy import counts
+
+        batches = self.plan.batches
+        self._each("counts", lambda one, _: {batch: counts.of(one, self.case, batch) for batch in batches})
+
+    def _breakdown(self) -> None:
+        from bitwatt.deploy import breakdown
+
+        plan, threads = self.plan, self.plan.threads[0]
+        self._each(
+            "breakdown",
+            lambda one, _: breakdown.over(one, self.case, plan.batches, threads=threads, seconds=plan.part_s),
+        )
+
+    def _load(self) -> None:
+        from bitwatt.deploy import load
+
+        self._each("load", lambda one, tell: load.put(one, self.plan, self.file, progress=tell))
+
+    def _each(self, field: str, find: Callable[[Artefact, Progress], Any]) -> None:
+        """A field of each scenario; one that fails costs no other."""
+        artefacts = self.artefacts
+        for done, (name, artefact) in enumerate(artefacts.items()):
+
+            def tell(part: float, of: float, _: str, done: int = done, name: str = name) -> None:
+                self.parts.tell(done + min(part / of, 1.0) if of else done, len(artefacts), f"{field} of {name}")
+
+            tell(0.0, 1.0, "")
+            with self.parts.apart(f"{field} of {name}"):
+                self._fill(field, {name: find(artefact, tell)})
+
+    def _fill(self, field: str, found: Mapping[str, Any]) -> None:
+        self.rows = [replace(row, **{field: found[row.name]}) if row.name in found else row for row in self.rows]
+
+
+def _seconds(plan: Plan, scenarios: int) -> dict[str, float]:
+    """Guesses, for the bar."""
+    settings = len(plan.batches) * len(plan.threads)
+    cell = min(plan.cell_s, plan.blocks * (scenarios + 1) * plan.block_ms * 1.5e-3)
+    return {
+        "building": 1.0 * scenarios,
+        "timing": plan.processes * (2.0 * len(plan.threads) + settings * cell),
+        "memory and cold start": 0.8 * plan.fresh * scenarios,
+        "energy": 0.2,
+        "quality": 0.3 * scenarios,
+        "unusual rows": 0.5,
+        "counting": 0.2 * scenarios,
+        "breakdown": scenarios * (1.0 + 1.2 * plan.part_s * len(plan.batches)),
+        "load": scenarios * (2.0 + (25 if plan.slo else 10) * plan.load_seconds) if plan.loaded else 0.0,
+    }

@@ -1,0 +1,71 @@
+"""Energy of a batch by a counter whose truth is known, and what is said where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_runtimes import BUSY_W, install, toy
+
+from bitwatt.deploy import batching
+from bitwatt.deploy.joules import cpu_seconds, joules, why_none
+from bitwatt.deploy.records import CONTROL, Call, Plan
+from bitwatt.sensors import SENSORS
+
+PLAN = Plan(batches=(1, 8), threads=(1,))
+CALLS = [
+    Call(0, 0, 0, name, batch, 1, index, 10_000, cpu_ns, warm)
+    for name in ("a", "a" + CONTROL)
+    for batch in (1, 8)
+    for index, (cpu_ns, warm) in enumerate([(1000, True), (3000, True), (2000, True), (90_000, False)])
+]
+
+
+@pytest.fixture
+def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Path]:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    monkeypatch.syspath_prepend(str(install(packages, counter=request.param)))
+    vars(SENSORS).pop("_known", None)  # packages were looked for before
+    yield batching.save(np.ones((64, 4)), tmp_path / "rows")
+    vars(SENSORS).pop("_known", None)
+
+
+@pytest.mark.parametrize("rows", [True], indirect=True)
+def test_energy_is_what_the_counter_says_without_idling(rows: Path) -> None:
+    found, notes = joules({"a": toy("a", us=2000)}, CALLS, rows, PLAN, rows.parent / "work")
+    assert notes == []
+    for at in ("1x1", "8x1"):
+        one = found["a"][at]
+        assert one.measured_uj is not None
+        assert one.cpu_seconds == 2e-6
+        # 20 W while it spins for 2 ms, of which neighbours may take some; the loop around it takes next to nothing.
+        assert 0.2 * BUSY_W * 2000 < one.measured_uj < 1.2 * BUSY_W * 2000
+        assert "a toy counter" in one.source
+        assert "5.0 W" in one.source or "5.1 W" in one.source
+
+
+@pytest.mark.parametrize("rows", [True], indirect=True)
+def test_one_that_fails_has_no_energy_and_is_told(rows: Path) -> None:
+    found, notes = joules({"a": toy("a", fails="raise")}, CALLS, rows, PLAN, rows.parent / "work")
+    assert found["a"]["1x1"].measured_uj is None
+    assert found["a"]["1x1"].cpu_seconds == 2e-6
+    assert len(notes) == 1
+    assert "no rows like these" in notes[0]
+
+
+@pytest.mark.parametrize("rows", [False], indirect=True)
+def test_without_a_counter_there_are_cpu_seconds_and_a_reason(rows: Path) -> None:
+    if not why_none():
+        pytest.skip("this machine has a counter")
+    found, _ = joules({"a": toy("a")}, CALLS, rows, PLAN, rows.parent / "work")
+    one = found["a"]["8x1"]
+    assert (one.measured_uj, one.cpu_seconds) == (None, 2e-6)
+    assert "no energy counter" in one.source
+    assert "rapl" in one.source
+
+
+def test_cpu_seconds_are_of_warm_calls_and_not_of_the_control() -> None:
+    assert cpu_seconds(CALLS) == {"a": {"1x1": 2e-6, "8x1": 2e-6}}
