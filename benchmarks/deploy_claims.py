@@ -21,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import deploy_claims_page
 from deploy_families import FAMILIES
 
-from bitwatt.deploy import loading, plans, statistics, study
+from bitwatt.deploy import plans, statistics, study
+from bitwatt.deploy.given import loading
 from bitwatt.deploy.records import Breakdown, Call, Scenario, Study
 
 DOCS = Path(__file__).parents[1] / "docs"

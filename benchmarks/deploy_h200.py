@@ -22,7 +22,8 @@ from typing import Any
 
 import torch
 
-from bitwatt.deploy import loading, plans, runtimes, statistics, study
+from bitwatt.deploy import plans, runtimes, statistics, study
+from bitwatt.deploy.given import loading
 from bitwatt.deploy.records import Call, Scenario, Study, cell
 
 ROWS, TINY_ROWS = 512, 24

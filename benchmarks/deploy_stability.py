@@ -25,11 +25,15 @@ from typing import Any
 
 import numpy as np
 
-from bitwatt.deploy import batching, building, loading, plans, raw, timing
+from bitwatt.deploy import plans
+from bitwatt.deploy.given import loading
+from bitwatt.deploy.making import building
+from bitwatt.deploy.measuring import batching, timing
 from bitwatt.deploy.records import Artefact, Call, Case
 from bitwatt.deploy.statistics.ratios import log_ratios
 from bitwatt.deploy.statistics.table import Key, Table
 from bitwatt.deploy.statistics.verdicts import judged
+from bitwatt.deploy.telling import raw
 
 SCENARIOS = ("sklearn-fp64", "onnx-fp32", "onnx-int8", "numpy")
 AGAIN = " again"

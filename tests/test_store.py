@@ -106,7 +106,8 @@ def told_run():
 
 
 def metered_run():
-    return replace(folded_run(), id="20260102-030405-abc125", meter=metered(), device_seconds={"forward": 1.0})
+    meter = metered(settings={"pue": "1.2 (bitwatt.toml)"})
+    return replace(folded_run(), id="20260102-030405-abc125", meter=meter, device_seconds={"forward": 1.0})
 
 
 def folded_run():

@@ -20,8 +20,8 @@ sys.path.append(str(Path(__file__).parents[1] / "deploy"))
 import studies
 from served import keep, serving
 
-from bitwatt.deploy.findings import found
-from bitwatt.deploy.kept import run_of
+from bitwatt.deploy.telling.findings import found
+from bitwatt.deploy.telling.kept import run_of
 from factories import make_run
 
 

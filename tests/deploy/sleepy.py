@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bitwatt.deploy import batching
+from bitwatt.deploy.measuring import batching
 from bitwatt.deploy.records import Artefact, Case
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bitwatt.deploy.findings import Findings, found
 from bitwatt.deploy.records import (
     CONTROL,
     Artefact,
@@ -28,6 +27,7 @@ from bitwatt.deploy.records import (
     Study,
     cell,
 )
+from bitwatt.deploy.telling.findings import Findings, found
 
 EVIL = "<img src=x onerror=alert(1)>\x1b[31m'; =cmd()"
 PLAN = Plan(batches=(1, 32), threads=(1,), processes=5, blocks=12)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bitwatt.deploy import children
-from bitwatt.deploy.worker import limit_torch
+from bitwatt.deploy.measuring import children
+from bitwatt.deploy.measuring.worker import limit_torch
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bitwatt.deploy import bandwidth
+from bitwatt.deploy.measuring import bandwidth
 from bitwatt.deploy.records import Counts
 
 KNOWN = {

@@ -25,12 +25,12 @@ from sklearn.linear_model import LogisticRegression
 
 from bitwatt import deploy, store
 from bitwatt.cli import main
-from bitwatt.deploy.kept import findings_of
+from bitwatt.deploy.given.loading import case
 from bitwatt.deploy.lab import studied
-from bitwatt.deploy.loading import case
 from bitwatt.deploy.records import Plan
-from bitwatt.deploy.rules import Rules
-from bitwatt.deploy.tradeoffs import csv_of
+from bitwatt.deploy.telling.kept import findings_of
+from bitwatt.deploy.telling.rules import Rules
+from bitwatt.deploy.telling.tradeoffs import csv_of
 from bitwatt.errors import BitwattError
 
 FILES = {"hardware_tradeoffs.csv", "hardware_tradeoffs_summary.json", "stat_benchmark_runs.csv", "study.json",
@@ -238,8 +238,8 @@ def test_an_endpoint_is_put_under_load(folder, capsys):
 
 
 def test_an_endpoint_is_told_in_words():
-    from bitwatt.deploy.endpoints import told
     from bitwatt.deploy.records import Load
+    from bitwatt.deploy.telling.endpoints import told
 
     text = told("http://here\x1b[31m", studies.usual()[2].load, "text")
     assert "p99<20ms holds up to 500/s" in text

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bitwatt.deploy import counts, runtimes
+from bitwatt.deploy import runtimes
+from bitwatt.deploy.measuring import counts
 from bitwatt.deploy.records import Artefact, Case, Counts
 
 ROWS = np.random.default_rng(0).normal(size=(100, 20))

@@ -16,7 +16,7 @@ import studies
 
 from bitwatt import store
 from bitwatt.cli import main
-from bitwatt.deploy.kept import findings_of, keep
+from bitwatt.deploy.telling.kept import findings_of, keep
 from bitwatt.errors import BitwattError
 from bitwatt.store.runfile import unpacked
 from factories import make_run

@@ -14,10 +14,10 @@ pytest.importorskip("scipy")
 import studies
 
 from bitwatt.cli.progress import Bar, line
-from bitwatt.deploy import terminal
-from bitwatt.deploy.findings import found
 from bitwatt.deploy.records import Quality
-from bitwatt.deploy.tradeoffs import COLUMNS
+from bitwatt.deploy.telling import terminal
+from bitwatt.deploy.telling.findings import found
+from bitwatt.deploy.telling.tradeoffs import COLUMNS
 from bitwatt.reports.text import length
 
 SECTIONS = ("trade-offs", "scenarios", "selection", "quantisation", "breakdown", "load", "checklist", "all")

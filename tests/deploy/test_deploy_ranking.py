@@ -11,8 +11,8 @@ pytest.importorskip("scipy")
 
 import studies
 
-from bitwatt.deploy.findings import found
 from bitwatt.deploy.records import Joules
+from bitwatt.deploy.telling.findings import found
 
 NAMES = tuple(studies.MICROSECONDS)
 

@@ -11,9 +11,9 @@ pytest.importorskip("scipy")
 
 import studies
 
-from bitwatt.deploy.findings import found
 from bitwatt.deploy.records import Breakdown, Precision, Quality, Stage
-from bitwatt.deploy.rules import Rules
+from bitwatt.deploy.telling.findings import found
+from bitwatt.deploy.telling.rules import Rules
 
 NATIVE, ONNX, EIGHT = studies.usual()
 

@@ -11,7 +11,7 @@ pytest.importorskip("numpy")
 
 import studies
 
-from bitwatt.deploy import stale
+from bitwatt.deploy.telling import stale
 from bitwatt.errors import BitwattError
 
 MACHINE = {"cpu": "a processor", "flags": "avx2 avx512_vnni", "copy_gbps_L1": "210.0"}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from toy_runtimes import install, toy
 
-from bitwatt.deploy import batching, memory
-from bitwatt.deploy.footprint import footprints
+from bitwatt.deploy.measuring import batching, memory
+from bitwatt.deploy.measuring.footprint import footprints
 from bitwatt.deploy.records import Artefact, Footprint, Plan
 
 PLAN = Plan(batches=(16, 1), fresh=1)

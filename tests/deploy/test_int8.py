@@ -13,7 +13,9 @@ from networks_small import made
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.neural_network import MLPClassifier
 
-from bitwatt.deploy import building, converting, integers, loading, optimising, products, pruning, quality, quantising
+from bitwatt.deploy.given import loading
+from bitwatt.deploy.judging import quality
+from bitwatt.deploy.making import building, converting, integers, optimising, products, pruning, quantising
 from bitwatt.deploy.records import Artefact, UnfitError
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from toy_runtimes import BUSY_W, install, toy
 
-from bitwatt.deploy import batching
-from bitwatt.deploy.joules import cpu_seconds, joules, why_none
+from bitwatt.deploy.measuring import batching
+from bitwatt.deploy.measuring.joules import cpu_seconds, joules, why_none
 from bitwatt.deploy.records import CONTROL, Call, Plan
 from bitwatt.sensors import SENSORS
 

@@ -19,8 +19,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from bitwatt.deploy import loading
-from bitwatt.deploy import rows as rows_of
+from bitwatt.deploy.given import loading
+from bitwatt.deploy.given import rows as rows_of
 from bitwatt.errors import BitwattError
 
 HERE = Path(__file__).parent

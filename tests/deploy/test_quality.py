@@ -13,8 +13,10 @@ from sklearn.metrics import f1_score, mean_absolute_error, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bitwatt.deploy import building, doubts, drifting, edges, loading, quality
-from bitwatt.deploy import rows as rows_of
+from bitwatt.deploy.given import loading
+from bitwatt.deploy.given import rows as rows_of
+from bitwatt.deploy.judging import doubts, drifting, edges, quality
+from bitwatt.deploy.making import building
 from bitwatt.deploy.records import Artefact, Case, Precision, Quality, Scenario
 from bitwatt.errors import BitwattError
 

@@ -13,8 +13,11 @@ import pytest
 from families import FAMILIES, fitted
 from networks_small import made
 
-from bitwatt.deploy import building, converting, documents, estimators, loading, quality, runtimes
-from bitwatt.deploy import rows as rows_of
+from bitwatt.deploy import documents, runtimes
+from bitwatt.deploy.given import estimators, loading
+from bitwatt.deploy.given import rows as rows_of
+from bitwatt.deploy.judging import quality
+from bitwatt.deploy.making import building, converting
 from bitwatt.deploy.records import Artefact, Case, Loaded, Scenario, UnfitError
 from bitwatt.errors import UnknownNameError
 
@@ -126,7 +129,8 @@ def test_a_class_of_the_users_script_is_carried_along(tmp_path: Path) -> None:
         "from sklearn.base import BaseEstimator, TransformerMixin\n"
         "from sklearn.linear_model import LogisticRegression\n"
         "from sklearn.pipeline import make_pipeline\n"
-        "from bitwatt.deploy import building, documents, loading\n"
+        "from bitwatt.deploy import documents\nfrom bitwatt.deploy.given import loading\n"
+        "from bitwatt.deploy.making import building\n"
         "class Doubled(TransformerMixin, BaseEstimator):\n"
         "    def fit(self, X, y=None): return self\n"
         "    def transform(self, X): return X * 2\n"

@@ -9,8 +9,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from toy_runtimes import install, toy
 
-from bitwatt.deploy import loading, plans, statistics, study
+from bitwatt.deploy import plans, statistics, study
 from bitwatt.deploy.documents import as_json, of_json
+from bitwatt.deploy.given import loading
 from bitwatt.deploy.records import CONTROL, Case, Plan, Scenario, Study
 from bitwatt.deploy.runtimes import RUNTIMES
 from bitwatt.errors import UnknownNameError

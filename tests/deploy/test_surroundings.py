@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bitwatt.deploy.surroundings import Look, between, look
-from bitwatt.deploy.versions import flags
+from bitwatt.deploy.measuring.surroundings import Look, between, look
+from bitwatt.deploy.measuring.versions import flags
 
 PRESSURE = "some avg10=1.00 avg60=0.50 avg300=0.10 total={}\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from toy_runtimes import install, toy
 
-from bitwatt.deploy import batching, statistics
+from bitwatt.deploy import statistics
+from bitwatt.deploy.measuring import batching
+from bitwatt.deploy.measuring.timing import Timed, timed
 from bitwatt.deploy.records import CONTROL, Artefact, Plan
-from bitwatt.deploy.timing import Timed, timed
 
 PLAN = Plan(batches=(1, 16), processes=2, blocks=6, block_ms=1.0, cell_s=5.0)
 

@@ -16,11 +16,11 @@ pytest.importorskip("scipy")
 
 import studies
 
-from bitwatt.deploy import raw
 from bitwatt.deploy.documents import as_json, of_json
-from bitwatt.deploy.findings import found, read
 from bitwatt.deploy.records import Footprint, Joules, Plan, Quality, Study
-from bitwatt.deploy.tradeoffs import COLUMNS, csv_of
+from bitwatt.deploy.telling import raw
+from bitwatt.deploy.telling.findings import found, read
+from bitwatt.deploy.telling.tradeoffs import COLUMNS, csv_of
 from bitwatt.errors import BitwattError
 
 ASKED = [
@@ -177,7 +177,8 @@ def test_a_document_that_is_no_study_is_told_of(spoiled):
 
 
 def test_the_verdicts_are_called_as_the_statistics_call_them():
-    from bitwatt.deploy import duels, statistics
+    from bitwatt.deploy import statistics
+    from bitwatt.deploy.telling import duels
 
     ours = (duels.FASTER, duels.SLOWER, duels.EQUIVALENT, duels.UNSHOWN)
     assert ours == (statistics.FASTER, statistics.SLOWER, statistics.EQUIVALENT, statistics.NO_DIFFERENCE)

@@ -15,7 +15,7 @@ import pytest
 import torch
 from families import fitted
 
-from bitwatt.deploy import loading, trust
+from bitwatt.deploy.given import loading, trust
 from bitwatt.errors import BitwattError
 
 

@@ -135,7 +135,8 @@ def test_gaps_are_named_with_why():
 
 
 def test_settings_tell_where_they_are_from():
-    text = part(report(transformer_run(meter=metered()), format="html"), "settings")
+    meter = metered(settings={"pue": "1.2 (bitwatt.toml)"})
+    text = part(report(transformer_run(meter=meter), format="html"), "settings")
     assert "1.2" in text
     assert "bitwatt.toml" in text
     assert "when metered" in text

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from bitwatt.cli.options import add_store_option
 
 if TYPE_CHECKING:
-    from bitwatt.deploy.findings import Findings
-    from bitwatt.deploy.rules import Rules
+    from bitwatt.deploy.telling.findings import Findings
+    from bitwatt.deploy.telling.rules import Rules
 
 FORMATS = ("text", "markdown", "json", "html")
 #: Columns of a terminal that are made use of.
@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
 
 def _rules(args: argparse.Namespace) -> Rules:
     from bitwatt.deploy.lab import share
-    from bitwatt.deploy.rules import Rules
+    from bitwatt.deploy.telling.rules import Rules
 
     found = {name: share(_quantity(getattr(args, name), name), name) for name in ("max_loss", "min_gain")}
     return Rules(max_loss=found["max_loss"], min_gain=found["min_gain"])
@@ -121,7 +121,7 @@ def _numbers(text: str, option: str, kind: type = int) -> tuple[Any, ...]:
 
 
 def _read(args: argparse.Namespace) -> Findings:
-    from bitwatt.deploy.findings import read
+    from bitwatt.deploy.telling.findings import read
 
     findings = read(args.results, _rules(args))
     if args.out is not None:
@@ -153,7 +153,7 @@ def _measured(args: argparse.Namespace) -> Findings:
         )  # fmt: skip
     told = _written(findings, folder)
     if not args.no_keep:
-        from bitwatt.deploy.kept import keep
+        from bitwatt.deploy.telling.kept import keep
 
         run, _ = keep(findings, args.store, name=args.name, command=_command(), folder=folder)
         told += f"; kept as run {run.id}"
@@ -186,10 +186,10 @@ def _tell(findings: Findings, args: argparse.Namespace) -> None:
 def _check(args: argparse.Namespace) -> int:
     import json
 
-    from bitwatt.deploy import stale
     from bitwatt.deploy.documents import as_json
-    from bitwatt.deploy.findings import read_study
-    from bitwatt.deploy.tables import MARKS
+    from bitwatt.deploy.telling import stale
+    from bitwatt.deploy.telling.findings import read_study
+    from bitwatt.deploy.telling.tables import MARKS
     from bitwatt.harmless import on_terminal
     from bitwatt.reports.text import fitting
 
@@ -207,7 +207,7 @@ def _check(args: argparse.Namespace) -> int:
 def _url(args: argparse.Namespace) -> int:
     from bitwatt.cli.progress import Bar
     from bitwatt.deploy import load, plans
-    from bitwatt.deploy.endpoints import rows_of, told
+    from bitwatt.deploy.telling.endpoints import rows_of, told
     from bitwatt.errors import BitwattError
     from bitwatt.reports.text import fitting
 

@@ -26,7 +26,7 @@ from bitwatt.dashboard.run import run_page
 from bitwatt.dashboard.runs import runs_page
 from bitwatt.dashboard.stream import Stream
 from bitwatt.dashboard.trends import Drawn, trends_page
-from bitwatt.deploy.kept import findings_of
+from bitwatt.deploy.telling.kept import findings_of
 from bitwatt.errors import BitwattError, UnknownNameError
 from bitwatt.reports import report
 from bitwatt.reports.html.layout import Parts

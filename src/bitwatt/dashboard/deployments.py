@@ -8,8 +8,8 @@ from urllib.parse import quote
 from bitwatt.dashboard.catalog import TEXT, Catalog
 from bitwatt.dashboard.frame import framed, lines_of, link, url_of_deployment, url_of_run
 from bitwatt.dashboard.prefix import address
-from bitwatt.deploy.kept import KIND, findings_of
-from bitwatt.deploy.page import parts_of
+from bitwatt.deploy.telling.kept import KIND, findings_of
+from bitwatt.deploy.telling.page import parts_of
 from bitwatt.harmless import on_terminal
 from bitwatt.reports.html.layout import Parts, note
 from bitwatt.store import Header, load

@@ -8,7 +8,7 @@ from bitwatt.dashboard.asking import quoted
 from bitwatt.dashboard.catalog import TEXT, Catalog, legible
 from bitwatt.dashboard.frame import framed, link, url, url_of_deployment, url_of_job
 from bitwatt.dashboard.prefix import address
-from bitwatt.deploy.kept import KIND
+from bitwatt.deploy.telling.kept import KIND
 from bitwatt.errors import BitwattError
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.ranks.silence import state_of

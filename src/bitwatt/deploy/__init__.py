@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bitwatt.deploy.findings import Findings as Findings
-    from bitwatt.deploy.findings import read as read
     from bitwatt.deploy.lab import compare as compare
+    from bitwatt.deploy.telling.findings import Findings as Findings
+    from bitwatt.deploy.telling.findings import read as read
 
 __all__ = ["Findings", "compare", "read"]
 
-_WHERE = {"compare": "lab", "Findings": "findings", "read": "findings"}
+_WHERE = {"compare": "lab", "Findings": "telling.findings", "read": "telling.findings"}
 
 
 def __getattr__(name: str) -> Any:

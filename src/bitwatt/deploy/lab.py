@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bitwatt.deploy.findings import Findings, found
 from bitwatt.deploy.records import Case, Plan
-from bitwatt.deploy.rules import Rules
+from bitwatt.deploy.telling.findings import Findings, found
+from bitwatt.deploy.telling.rules import Rules
 from bitwatt.errors import BitwattError, UnknownNameError
 
 Progress = Callable[[float, float, str], None]
@@ -51,7 +51,8 @@ def compare(
     are left in `folder`, where one is told. The result has `.table()`, `.summary()`, `.save(folder)` and draws itself
     in a notebook.
     """
-    from bitwatt.deploy import loading, plans
+    from bitwatt.deploy import plans
+    from bitwatt.deploy.given import loading
 
     if quick and thorough:
         raise BitwattError("quick and thorough: choose one")

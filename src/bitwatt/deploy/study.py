@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bitwatt.deploy import batching, surroundings
-from bitwatt.deploy.parts import Parts
+from bitwatt.deploy.measuring import batching, surroundings
+from bitwatt.deploy.measuring.parts import Parts
+from bitwatt.deploy.measuring.timing import Progress
 from bitwatt.deploy.records import CONTROL, Artefact, Call, Case, Checked, Plan, Scenario, Study
-from bitwatt.deploy.timing import Progress
 
 
 def measure(
@@ -32,7 +32,9 @@ def measure(
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="bitwatt-deploy-") as scratch:
             return measure(case, scenarios, plan, scratch, progress)
-    from bitwatt.deploy import building, loading, versions
+    from bitwatt.deploy.given import loading
+    from bitwatt.deploy.making import building
+    from bitwatt.deploy.measuring import versions
 
     plan, place, began = plan or Plan(), Path(folder), surroundings.look()
     started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -95,7 +97,7 @@ class Measuring:
         return next((name for name in names if name in self.artefacts), "")
 
     def _quality(self) -> None:
-        from bitwatt.deploy import quality
+        from bitwatt.deploy.judging import quality
 
         judged = {row.name: row for row in quality.judged(self.case, self.sound)}
         self.rows = [judged.get(row.name, row) for row in self.rows]
@@ -104,12 +106,12 @@ class Measuring:
         self.calls = [call for call in self.calls if call.scenario.removesuffix(CONTROL) not in failed]
 
     def _edges(self) -> None:
-        from bitwatt.deploy import edges
+        from bitwatt.deploy.judging import edges
 
         self.data = list(edges.checks(self.case, self.sound))
 
     def _timing(self) -> None:
-        from bitwatt.deploy import timing
+        from bitwatt.deploy.measuring import timing
 
         found = timing.timed(
             self.artefacts, self.file, self.plan, self.work, baseline=self.baseline, progress=self.parts.tell
@@ -120,7 +122,7 @@ class Measuring:
         self.rows = [replace(row, failure=found.failures.get(row.name, row.failure)) for row in self.rows]
 
     def _footprint(self) -> None:
-        from bitwatt.deploy import footprint
+        from bitwatt.deploy.measuring import footprint
 
         found, failures = footprint.footprints(
             self.artefacts, self.file, self.plan, self.work, progress=self.parts.tell
@@ -129,7 +131,7 @@ class Measuring:
         self.parts.notes += [f"memory and cold start of {name} are not known: {why}" for name, why in failures.items()]
 
     def _joules(self) -> None:
-        from bitwatt.deploy import joules
+        from bitwatt.deploy.measuring import joules
 
         found, notes = joules.joules(
             self.artefacts, self.calls, self.file, self.plan, self.work, progress=self.parts.tell
@@ -138,7 +140,7 @@ class Measuring:
         self.parts.notes += notes
 
     def _counts(self) -> None:
-        from bitwatt.deploy import counts
+        from bitwatt.deploy.measuring import counts
 
         batches = self.plan.batches
         self._each("counts", lambda one, _: {batch: counts.of(one, self.case, batch) for batch in batches})

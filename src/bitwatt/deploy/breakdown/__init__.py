@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bitwatt.deploy import batching
+from bitwatt.deploy.measuring import batching
 from bitwatt.deploy.records import Artefact, Breakdown, Case
 
 if TYPE_CHECKING:
-    from bitwatt.deploy.children import Tell
+    from bitwatt.deploy.measuring.children import Tell
 
 #: For each batch size.
 SECONDS = 0.6
@@ -52,7 +52,8 @@ def over(
     inputs = rows.inputs if isinstance(rows, Case) else rows
     if not apart:
         return {batch: here(artefact, inputs, batch, threads, seconds) for batch in batches}
-    from bitwatt.deploy import children, documents
+    from bitwatt.deploy import documents
+    from bitwatt.deploy.measuring import children
 
     with tempfile.TemporaryDirectory() as scratch:
         kept = batching.save(inputs, Path(scratch) / "rows")
@@ -68,7 +69,8 @@ def over(
 
 def task(job: dict[str, Any], tell: Tell) -> None:
     """In the fresh process."""
-    from bitwatt.deploy import children, documents
+    from bitwatt.deploy import documents
+    from bitwatt.deploy.measuring import children
 
     artefact = children.unpacked(job["artefact"])
     inputs = batching.load(job["rows"], tensors="torch" in artefact.imports)

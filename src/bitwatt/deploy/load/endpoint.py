@@ -8,13 +8,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from bitwatt.deploy import batching
-from bitwatt.deploy import rows as forms
+from bitwatt.deploy.given import rows as forms
 from bitwatt.deploy.load import programme
 from bitwatt.deploy.load.bench import Bench
 from bitwatt.deploy.load.connection import Address, Endpoint, address
 from bitwatt.deploy.load.memory import uss_mb
 from bitwatt.deploy.load.settings import MOST_CALLERS, checked
+from bitwatt.deploy.measuring import batching
 from bitwatt.deploy.records import Load, LoadPoint
 from bitwatt.errors import BitwattError
 

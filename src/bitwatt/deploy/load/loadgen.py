@@ -19,13 +19,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bitwatt.deploy import children, documents
-from bitwatt.deploy import rows as forms
+from bitwatt.deploy import documents
+from bitwatt.deploy.given import rows as forms
 from bitwatt.deploy.load import summaries
 from bitwatt.deploy.load.points import per_second
 from bitwatt.deploy.load.serving import inputs, loaded
 from bitwatt.deploy.load.settings import Settings
 from bitwatt.deploy.load.slo import Condition, parse
+from bitwatt.deploy.measuring import children
 from bitwatt.deploy.records import LoadPoint
 
 SCENARIOS = {"SingleStream": "single-stream", "MultiStream": "multi-stream", "Server": "server", "Offline": "offline"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from bitwatt.deploy import batching
-from bitwatt.deploy import rows as forms
+from bitwatt.deploy.given import rows as forms
 from bitwatt.deploy.load.loops import Call
+from bitwatt.deploy.measuring import batching
 from bitwatt.deploy.records import Loaded
 from bitwatt.errors import BitwattError
 

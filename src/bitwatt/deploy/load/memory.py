@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from bitwatt.deploy import memory
+from bitwatt.deploy.measuring import memory
 
 #: A sample costs kernel time that grows with the process: at most this share of one core goes into it.
 _SHARE = 0.01

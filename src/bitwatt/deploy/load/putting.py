@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bitwatt.deploy import children, documents
+from bitwatt.deploy import documents
 from bitwatt.deploy.load import loadgen, programme
 from bitwatt.deploy.load.settings import Settings, checked
+from bitwatt.deploy.measuring import children
 from bitwatt.deploy.records import Artefact, Load, LoadPoint, Plan
 from bitwatt.errors import BitwattError
 

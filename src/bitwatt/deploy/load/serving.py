@@ -6,14 +6,15 @@ import dataclasses
 import os
 from typing import Any
 
-from bitwatt.deploy import batching, children, documents
+from bitwatt.deploy import documents
 from bitwatt.deploy.load import programme
 from bitwatt.deploy.load.bench import Bench
 from bitwatt.deploy.load.local import Local
 from bitwatt.deploy.load.settings import Settings
+from bitwatt.deploy.measuring import batching, children
+from bitwatt.deploy.measuring.worker import limit_torch
 from bitwatt.deploy.records import Load, LoadPoint
 from bitwatt.deploy.runtimes import load as ready
-from bitwatt.deploy.worker import limit_torch
 from bitwatt.errors import BitwattError
 
 

@@ -79,7 +79,7 @@ class Numpy:
     name, baseline, order = "numpy", "", 2
 
     def applies(self, case: Case) -> bool:
-        from bitwatt.deploy import estimators, rows
+        from bitwatt.deploy.given import estimators, rows
 
         dense = not rows.is_texts(case.inputs) and not rows.is_sparse(case.inputs)
         return case.framework == "sklearn" and dense and weights(case.model, estimators.last(case.model)) is not None
@@ -87,7 +87,8 @@ class Numpy:
     def build(self, case: Case, folder: Path) -> Artefact:
         import numpy as np
 
-        from bitwatt.deploy import estimators, saving
+        from bitwatt.deploy.given import estimators
+        from bitwatt.deploy.making import saving
 
         held = weights(case.model, estimators.last(case.model))
         if held is None:
@@ -147,7 +148,7 @@ def weights(model: Any, final: Any) -> dict[str, Any] | None:
 
 
 def rows_are_sparse(array: Any) -> bool:
-    from bitwatt.deploy import rows
+    from bitwatt.deploy.given import rows
 
     return rows.is_sparse(array)
 
@@ -156,7 +157,7 @@ def _affine(step: Any) -> list[tuple[str, Any]] | None:
     """A step as products and sums, in its own order, so that the digits are its own too."""
     import numpy as np
 
-    from bitwatt.deploy.estimators import is_a
+    from bitwatt.deploy.given.estimators import is_a
 
     if step in (None, "passthrough"):
         return []

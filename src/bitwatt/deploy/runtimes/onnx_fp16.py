@@ -15,7 +15,7 @@ class OnnxFp16:
         return case.framework == "torch"
 
     def build(self, case: Case, folder: Path) -> Artefact:
-        from bitwatt.deploy import exporting
+        from bitwatt.deploy.making import exporting
 
         made = exporting.exported(case, half=True)
         return keep(case, made.model, folder, self.name, made.feeds, made.tail, made.notes, asked="fp16")

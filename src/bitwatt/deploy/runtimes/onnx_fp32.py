@@ -16,7 +16,7 @@ class Session:
     def __init__(self, artefact: Artefact, threads: int) -> None:
         import onnxruntime
 
-        from bitwatt.deploy import feeding
+        from bitwatt.deploy.making import feeding
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
@@ -60,10 +60,10 @@ def providers(device: str) -> list[str]:
 
 def converted(case: Case) -> Any:
     if case.framework == "torch":
-        from bitwatt.deploy import exporting
+        from bitwatt.deploy.making import exporting
 
         return exporting.export(case)
-    from bitwatt.deploy import converting
+    from bitwatt.deploy.making import converting
 
     return converting.convert(case)
 
@@ -74,7 +74,7 @@ def keep(
     """A graph as a file, with what the runtime makes of it. Without one integer node it is not ranked as INT8."""
     import onnx
 
-    from bitwatt.deploy import integers, saving
+    from bitwatt.deploy.making import integers, saving
 
     onnx.save(model, folder / FILE)
     device = case.options.get("device", "cpu")

@@ -12,12 +12,12 @@ class OnnxFp64:
     name, baseline, order = "onnx-fp64", "", 9
 
     def applies(self, case: Case) -> bool:
-        from bitwatt.deploy import doubts
+        from bitwatt.deploy.judging import doubts
 
         return case.framework == "sklearn" and doubts.coarsest(case.inputs) is not None
 
     def build(self, case: Case, folder: Path) -> Artefact:
-        from bitwatt.deploy import converting
+        from bitwatt.deploy.making import converting
 
         made = converting.converted(case, double=True)
         return keep(case, made.model, folder, self.name, made.feeds, made.tail, made.notes, asked="fp64")

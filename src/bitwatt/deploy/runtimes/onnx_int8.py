@@ -25,7 +25,7 @@ class OnnxInt8:
         return case.framework == "sklearn"
 
     def build(self, case: Case, folder: Path) -> Artefact:
-        from bitwatt.deploy import converting, products, quantising
+        from bitwatt.deploy.making import converting, products, quantising
 
         made = converting.convert(case)
         made = replace(made, model=products.spelled_out(made.model))
@@ -46,7 +46,7 @@ RUNTIME = OnnxInt8
 
 def quantised(case: Case, made: Any, folder: Path, name: str, way: str) -> Artefact:
     """One of the two graphs, and what the runtime makes of it."""
-    from bitwatt.deploy import quantising
+    from bitwatt.deploy.making import quantising
 
     if way == "dynamic":
         graph = quantising.dynamic(made.model)
@@ -68,7 +68,8 @@ def quantised(case: Case, made: Any, folder: Path, name: str, way: str) -> Artef
 
 def _flips(case: Case, artefact: Artefact) -> float:
     """How far its results are from the native ones: labels, or values where there are none."""
-    from bitwatt.deploy import estimators, quality
+    from bitwatt.deploy.given import estimators
+    from bitwatt.deploy.judging import quality
 
     native = estimators.answer(case.model, case.method, case.inputs)
     found = quality.differences(case, quality.outcome(Session(artefact, 1), case.inputs), native)

@@ -16,7 +16,7 @@ class OnnxInt8Dynamic:
         return case.framework == "torch"
 
     def build(self, case: Case, folder: Path) -> Artefact:
-        from bitwatt.deploy import exporting
+        from bitwatt.deploy.making import exporting
 
         return quantised(case, exporting.export(case), folder, self.name, "dynamic")
 

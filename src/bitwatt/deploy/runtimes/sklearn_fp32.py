@@ -15,7 +15,7 @@ CASTABLE = ("sklearn.linear_model", "sklearn.preprocessing", "sklearn.decomposit
 
 class Narrow(Native):
     def predict(self, rows: Any) -> Any:
-        from bitwatt.deploy.estimators import as_float32
+        from bitwatt.deploy.given.estimators import as_float32
 
         return self.answer(self.model, self.method, as_float32(rows))
 
@@ -24,15 +24,15 @@ class SklearnFp32:
     name, baseline, order = "sklearn-fp32", "", 1
 
     def applies(self, case: Case) -> bool:
-        from bitwatt.deploy import rows
+        from bitwatt.deploy.given import rows
 
         return case.framework == "sklearn" and not rows.is_texts(case.inputs)
 
     def build(self, case: Case, folder: Path) -> Artefact:
         import copy
 
-        from bitwatt.deploy import rows
-        from bitwatt.deploy.estimators import answer, as_float32
+        from bitwatt.deploy.given import rows
+        from bitwatt.deploy.given.estimators import answer, as_float32
 
         few = as_float32(rows.take(case.inputs, slice(0, 64)))
         model, told = copy.deepcopy(case.model), "weights in float32"
@@ -68,7 +68,7 @@ def narrow(model: Any) -> list[str]:
     """Casts fitted arrays in place; returns the classes that have any."""
     import numpy as np
 
-    from bitwatt.deploy.estimators import parts
+    from bitwatt.deploy.given.estimators import parts
 
     found = []
     for part in parts(model):

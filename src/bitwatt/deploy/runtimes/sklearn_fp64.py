@@ -14,7 +14,7 @@ class Native:
     """An estimator in this process."""
 
     def __init__(self, model: Any, method: str) -> None:
-        from bitwatt.deploy.estimators import answer
+        from bitwatt.deploy.given.estimators import answer
 
         self.model, self.method, self.answer = model, method, answer
 
@@ -41,7 +41,7 @@ RUNTIME = SklearnFp64
 
 def keep(case: Case, model: Any, folder: Path, name: str, precision: Precision, **told: Any) -> Artefact:
     """An estimator as a file."""
-    from bitwatt.deploy import saving
+    from bitwatt.deploy.making import saving
 
     saving.dump(model, folder / FILE)
     modules = saving.modules(folder / FILE)
@@ -55,7 +55,8 @@ def keep(case: Case, model: Any, folder: Path, name: str, precision: Precision, 
 def loaded(artefact: Artefact, threads: int) -> Any:
     import joblib
 
-    from bitwatt.deploy import estimators, saving
+    from bitwatt.deploy.given import estimators
+    from bitwatt.deploy.making import saving
 
     saving.reach(artefact.options)
     model = joblib.load(Path(artefact.folder) / FILE)

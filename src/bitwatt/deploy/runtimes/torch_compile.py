@@ -17,8 +17,8 @@ class TorchCompile:
     def build(self, case: Case, folder: Path) -> Artefact:
         import torch
 
-        from bitwatt.deploy import rows
-        from bitwatt.deploy.exporting import said
+        from bitwatt.deploy.given import rows
+        from bitwatt.deploy.making.exporting import said
 
         if isinstance(case.model, torch.jit.ScriptModule):
             raise UnfitError("is TorchScript, which is compiled already")

@@ -16,8 +16,8 @@ class Module:
     def __init__(self, model: Any, device: str, call: Any = None) -> None:
         import torch
 
-        from bitwatt.deploy.modules import first
-        from bitwatt.deploy.rows import on_host
+        from bitwatt.deploy.given.modules import first
+        from bitwatt.deploy.given.rows import on_host
 
         self.torch, self.first, self.on_host = torch, first, on_host
         self.device = torch.device(device)
@@ -67,7 +67,8 @@ def keep(
     """A module as a file."""
     import torch
 
-    from bitwatt.deploy import saving, trust
+    from bitwatt.deploy.given import trust
+    from bitwatt.deploy.making import saving
 
     path = folder / FILE
     scripted = isinstance(model, torch.jit.ScriptModule)
@@ -91,8 +92,8 @@ def keep(
 def loaded(artefact: Artefact, threads: int) -> Any:
     import torch
 
-    from bitwatt.deploy import saving
-    from bitwatt.deploy.modules import ready
+    from bitwatt.deploy.given.modules import ready
+    from bitwatt.deploy.making import saving
 
     torch.set_num_threads(threads)
     saving.reach(artefact.options)

@@ -52,7 +52,8 @@ def executed(case: Case, model: Any, device: str) -> Precision:
     """What bitwatt counts when it runs."""
     import bitwatt
     from bitwatt.config import Settings
-    from bitwatt.deploy import integers, rows
+    from bitwatt.deploy.given import rows
+    from bitwatt.deploy.making import integers
 
     few = rows.take(case.inputs, slice(0, ROWS))
     with bitwatt.measure(keep=False, meter=False, settings=Settings()) as session:

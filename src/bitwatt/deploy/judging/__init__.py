@@ -1,0 +1,1 @@
+"""Whether a scenario predicts what the model predicts: quality, traps, unusual rows, drift."""

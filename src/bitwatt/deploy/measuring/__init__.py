@@ -1,0 +1,1 @@
+"""Times, memory, energy and counts, from fresh processes."""

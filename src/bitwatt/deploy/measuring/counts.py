@@ -1,0 +1,86 @@
+"""What one batch computes, by bitwatt's rules: FLOPs, bit-operations, bytes, multiply-accumulates.
+
+An ONNX graph is counted as the runtime rewrote it, with the shapes of the rows; anything else by watching one
+prediction. A runtime that has a method `counts(artefact, rows, batch)` answers for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bitwatt.config import Settings
+from bitwatt.deploy.measuring import batching
+from bitwatt.deploy.records import Artefact, Case, Counts, Loaded
+from bitwatt.pricing import COUNTED, totals
+from bitwatt.records import Run
+from bitwatt.session import measure
+
+
+def of(artefact: Artefact, case: Case, batch: int, *, loaded: Loaded | None = None) -> Counts:
+    """`loaded` spares loading it again. Nothing here stops the lab: what cannot be counted is null, and why is told."""
+    try:
+        return _counted(artefact, case, batch, loaded)
+    except Exception as error:  # a graph or an estimator that no rule was written for
+        return Counts(source=f"not counted: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+
+
+def _counted(artefact: Artefact, case: Case, batch: int, loaded: Loaded | None) -> Counts:
+    from bitwatt.deploy import runtimes
+
+    rows = batching.batch(case.inputs, 0, batch)
+    runtime = runtimes.runtime(artefact.runtime)
+    if (own := getattr(runtime, "counts", None)) is not None:
+        found: Counts = own(artefact, rows, batch)
+        return found
+    loaded = loaded or runtime.load(artefact, 1)
+    graph = next((name for name in artefact.files if name.endswith(".onnx")), "")
+    if graph and hasattr(loaded, "session"):
+        return priced(
+            _graph(Path(artefact.folder) / graph, loaded, rows, batch), "the ONNX graph as onnxruntime runs it"
+        )
+    watched = priced(_watched(lambda: loaded.predict(rows)), f"rules of {case.framework}, one prediction watched")
+    if watched.flops is not None:
+        return watched
+    native = _watched(lambda: _native(case, rows))
+    return priced(native, f"rules of {case.framework}, the native model's, whose arithmetic this repeats")
+
+
+def _graph(path: Path, loaded: Any, rows: Any, batch: int) -> Run:
+    """Shapes come from what the runtime feeds, so that free dimensions beside the first are known too."""
+    from bitwatt.backends.onnx import count
+    from bitwatt.deploy.making import integers
+
+    feed: Callable[[Any], dict[str, Any]] | None = getattr(loaded, "feed", None)
+    shapes = {name: tuple(array.shape) for name, array in feed(rows).items()} if feed else None
+    device = "cuda" if "CUDAExecutionProvider" in loaded.session.get_providers() else "cpu"
+    run: Run = count(integers.optimised(path, device), shapes=shapes, batch=batch)
+    return run
+
+
+def _watched(call: Callable[[], Any]) -> Run:
+    with measure("deploy", keep=False, meter=False, settings=Settings()) as session:
+        call()
+    run: Run = session.run
+    return run
+
+
+def _native(case: Case, rows: Any) -> Any:
+    if case.framework != "torch":
+        return getattr(case.model, case.method)(rows)
+    import torch
+
+    with torch.inference_mode():
+        return case.model(*rows) if isinstance(rows, tuple) else case.model(rows)
+
+
+def priced(run: Run, source: str) -> Counts:
+    """Null where nothing could be counted: 0 would look like a very good model."""
+    flops = totals(run, "flops")
+    missing = tuple(sorted(flops.missing))
+    if not any(flops.model.status(entry) == COUNTED for entry in flops.entries):
+        names = f" for {', '.join(missing)}" if missing else ""
+        return Counts(missing=missing, source=f"not counted: no rule{names}")
+    bops, moved, macs = (totals(run, name).total for name in ("bops", "bytes", "macs"))
+    return Counts(flops.total, bops, moved, macs, missing, source)

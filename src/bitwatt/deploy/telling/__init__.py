@@ -1,0 +1,1 @@
+"""Everything that follows from a study and its raw times: tables, choices, checklist, pages. Pure functions."""
