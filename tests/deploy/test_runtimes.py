@@ -250,14 +250,6 @@ def test_a_locale_that_the_machine_does_not_know_is_replaced(monkeypatch: pytest
     assert any("locale C, which folds ASCII letters alone" in note for note in made.notes)
 
 
-def test_several_outputs_are_asked_for_labels() -> None:
-    from sklearn.ensemble import RandomForestClassifier
-
-    _, rows, y, _ = fitted("logistic")
-    case = loading.case(RandomForestClassifier(3).fit(rows, np.stack([y, y > 0], axis=1)), rows)
-    assert (case.method, case.classes) == ("predict", None)
-
-
 def test_importing_the_runtimes_imports_no_framework() -> None:
     code = (
         "import sys; from bitwatt.deploy.runtimes import RUNTIMES; list(RUNTIMES); "

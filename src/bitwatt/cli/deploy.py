@@ -226,4 +226,7 @@ def _url(args: argparse.Namespace) -> int:
             seconds=plan.load_seconds, progress=bar,
         )  # fmt: skip
     sys.stdout.write(fitting(told(args.url, found, args.format), sys.stdout.encoding))
-    return 0
+    answered = any(point.requests > point.failed for point in found.points)
+    if not answered:
+        print(f"bitwatt: {args.url} answered no request", file=sys.stderr)
+    return 0 if answered and (not args.slo or found.highest_rate) else 1

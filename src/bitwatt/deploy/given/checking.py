@@ -11,6 +11,8 @@ from bitwatt.errors import BitwattError
 
 #: Rows on which the model is tried before anything is measured.
 FEW = 64
+#: And those on which its scores are held against its predictions.
+MANY = 4096
 
 
 def suited(model: Any, data: Any, y: Any) -> tuple[Any, Any]:
@@ -33,9 +35,17 @@ def suited(model: Any, data: Any, y: Any) -> tuple[Any, Any]:
     if missing:
         raise BitwattError(f"the model was trained on {', '.join(missing[:8])}, which the data does not have")
     if y is None:
-        rest = [name for name in data.columns if name not in set(names)]
+        rest = [name for name in data.columns if name not in set(names) and str(name).lower() in TARGETS]
         y = data[rest[0]].to_numpy() if len(rest) == 1 else None
     return data[list(names)], _array(y)
+
+
+def unused(data: Any, inputs: Any, y: Any) -> tuple[str, ...]:
+    """Columns that might be the targets, where nobody said so."""
+    if y is not None or not rows_of.is_frame(data) or not rows_of.is_frame(inputs):
+        return ()
+    rest = [str(name) for name in data.columns if name not in set(inputs.columns)]
+    return (f"no targets: {', '.join(rest[:8])} is not used; --target names them",) if rest else ()
 
 
 def _split(data: Any, goals: list[Any]) -> tuple[Any, Any]:
@@ -50,7 +60,7 @@ def _texts(frame: Any) -> list[str]:
 def _array(y: Any) -> Any:
     import numpy as np
 
-    return None if y is None else np.asarray(rows_of.on_host(y)).squeeze()
+    return None if y is None else rows_of.column(np.asarray(rows_of.on_host(y)))
 
 
 def classes(model: Any) -> tuple[Any, ...] | None:
@@ -125,6 +135,26 @@ def _blank(inputs: Any) -> Any:
     if not dense:
         return np.zeros(rows_of.count(inputs), dtype=bool)
     return np.isnan(inputs.reshape(len(inputs), -1)).any(axis=1)
+
+
+def question(model: Any, inputs: Any, classes: tuple[Any, ...] | None) -> str:
+    """Scores, where the highest of them is what the model predicts: thresholds and Platt's scores of an SVC differ."""
+    import numpy as np
+
+    asked = rows_of.take(inputs, slice(0, min(MANY, rows_of.count(inputs))))
+    try:
+        said = np.asarray(estimators.answer(model, "predict", asked))
+    except Exception as error:
+        raise BitwattError(_why(model, inputs, _blank(inputs), error)) from error
+    if said.ndim > 1 and said.shape[1] > 1 and (classes is not None or hasattr(model, "predict_proba")):
+        raise BitwattError(f"this {type(model).__name__} predicts several labels for each row; the lab takes one")
+    if classes is None or not hasattr(model, "predict_proba"):
+        return "predict"
+    scores = np.asarray(estimators.answer(model, "predict_proba", asked))
+    if scores.ndim != 2 or scores.shape[1] != len(classes):
+        return "predict"
+    likeliest = np.asarray([str(label) for label in np.asarray(classes)[scores.argmax(axis=1)]])
+    return "predict_proba" if (likeliest == np.asarray([str(label) for label in said.ravel()])).all() else "predict"
 
 
 def targets(classes: tuple[Any, ...] | None, y: Any) -> None:

@@ -112,7 +112,7 @@ def _table(path: Path, target: str | None, train: bool, trusted: bool) -> tuple[
     import pandas
 
     frame = pandas.read_parquet(path) if path.suffix.lower() == ".parquet" else pandas.read_csv(path)
-    if target is None:
+    if target is None or (train and target not in frame.columns):
         return frame, None
     if target not in frame.columns:
         raise BitwattError(f"{path.name} has no column {target!r}; it has {', '.join(map(str, frame.columns))}")

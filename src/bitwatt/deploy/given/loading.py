@@ -51,21 +51,27 @@ def case(
         method, classes = "forward", None
         y = modules.targets(y)
     else:
-        inputs, y = checking.suited(model, data, y)
+        given, (inputs, y) = data, checking.suited(model, data, y)
+        notes += checking.unused(given, inputs, y)
         train = None if train is None else checking.suited(model, train, None)[0]
-        method = _method(model, method)
         classes = checking.classes(model)
+        asked, method = method, _method(model, method)
     checking.sizes(model, inputs, y)
     output = checking.tried(model, framework, inputs, method)
+    if framework != "torch" and asked is None:
+        method = checking.question(model, inputs, classes)
     if framework == "torch":
         classes = modules.classes(output, y)
     checking.targets(classes, y)
     checking.narrow(train, inputs)
-    return Case(
+    found = Case(
         model, framework, name or type(model).__name__, inputs, y, method, classes, train, path,
         digest(path) if path else _of_object(model), digest(data_path) if data_path else rows_of.digest((inputs, y)),
         data_path, metric, {"device": device} if device else {}, notes,
     )  # fmt: skip
+    if metric is not None:
+        _scored(found)
+    return found
 
 
 def digest(path: Path | str) -> str:
@@ -80,7 +86,8 @@ def described(case: Case) -> Mapping[str, Any]:
         "name": case.name, "class": type(case.model).__name__, "framework": case.framework, "method": case.method,
         "rows": rows_of.count(case.inputs), "features": rows_of.features(case.inputs),
         "classes": None if case.classes is None else [str(label) for label in case.classes],
-        "path": str(case.path or ""), "data_path": str(case.data_path or ""), "model_digest": case.model_digest,
+        "path": str(case.path.absolute() if case.path else ""),
+        "data_path": str(case.data_path.absolute() if case.data_path else ""), "model_digest": case.model_digest,
         "data_digest": case.data_digest, "metric": getattr(case.metric, "__name__", case.metric) or "",
         "notes": list(case.notes),
     }  # fmt: skip
@@ -104,6 +111,19 @@ def _method(model: Any, asked: str | None) -> str:
     if not hasattr(model, asked):
         raise BitwattError(f"{type(model).__name__} has no {asked}")
     return asked
+
+
+def _scored(case: Case) -> None:
+    """A metric that cannot be computed is told before anything is measured."""
+    from bitwatt.deploy.given import estimators, modules
+    from bitwatt.deploy.judging import quality
+
+    if case.target is None:
+        raise BitwattError("a metric needs targets: y, or --target")
+    if case.framework == "torch":
+        quality.score(case, modules.answer(case.model, case.inputs))
+    else:
+        quality.score(case, estimators.answer(case.model, case.method, case.inputs))
 
 
 def _of_object(model: Any) -> str:

@@ -34,7 +34,7 @@ def tensors(model: Any, data: Any) -> Any:
 def targets(y: Any) -> Any:
     import numpy as np
 
-    return None if y is None else np.asarray(rows_of.on_host(y)).squeeze()
+    return None if y is None else rows_of.column(np.asarray(rows_of.on_host(y)))
 
 
 def answer(model: Any, rows: Any) -> Any:

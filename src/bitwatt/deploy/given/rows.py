@@ -113,3 +113,9 @@ def one_kind(rows: Any) -> Any:
             raise BitwattError(f"the rows have no common shape: {error}") from error
         return array
     return rows
+
+
+def column(y: Any) -> Any:
+    """Targets of one column as a row of them; a lone target is a row of one."""
+    flat = y.ndim == 0 or (y.ndim == 2 and y.shape[1] == 1)
+    return y.reshape(-1) if flat else y

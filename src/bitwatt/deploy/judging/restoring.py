@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,3 +22,14 @@ def threads() -> Iterator[None]:
         if torch is not None:
             ends.callback(torch.set_num_threads, torch.get_num_threads())
         yield
+
+
+@contextmanager
+def traces() -> Iterator[None]:
+    """What converters leave behind when they are imported: folders on the path, handlers of the root logger."""
+    path, handlers = sys.path[:], logging.root.handlers[:]
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        logging.root.handlers[:] = handlers

@@ -43,7 +43,7 @@ def build(case: Case, way: Runtime, folder: Path) -> Scenario:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     try:
-        with quiet(), restoring.threads():
+        with quiet(), restoring.threads(), restoring.traces():
             return replace(row, artefact=way.build(case, place))
     except UnfitError as error:
         return replace(row, failure=on_terminal(str(error)))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bitwatt.config import Settings
+from bitwatt.deploy.judging import restoring
 from bitwatt.deploy.measuring import batching
 from bitwatt.deploy.records import Artefact, Case, Counts, Loaded
 from bitwatt.pricing import COUNTED, totals
@@ -21,7 +22,8 @@ from bitwatt.session import measure
 def of(artefact: Artefact, case: Case, batch: int, *, loaded: Loaded | None = None) -> Counts:
     """`loaded` spares loading it again. Nothing here stops the lab: what cannot be counted is null, and why is told."""
     try:
-        return _counted(artefact, case, batch, loaded)
+        with restoring.threads():
+            return _counted(artefact, case, batch, loaded)
     except Exception as error:  # a graph or an estimator that no rule was written for
         return Counts(source=f"not counted: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
 

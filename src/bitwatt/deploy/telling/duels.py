@@ -35,16 +35,18 @@ class Duel:
     @property
     def told(self) -> str:
         """−41 % latency [−45 %, −37 %] against onnx-fp32; from twice on, as a factor."""
+        spent = self.cpu_ratio if self.disturbed else None
         if 0.5 < self.ratio < 2:
             said = f"{of_change(self.ratio - 1)} latency{self.between} against {self.against}"
+            by_cpu = of_change(spent - 1) if spent else ""
         else:
             quick, ends = self.ratio < 1, (self.low, self.high)
             known = [end if not quick else 1 / end for end in ends if end]
             within = f" [{min(known):.3g}, {max(known):.3g}]" if len(known) == 2 else ""
             factor = times(1 / self.ratio if quick else self.ratio)
             said = f"{factor} {'as fast as' if quick else 'the latency of'} {self.against}{within}"
-        if self.disturbed and self.cpu_ratio:
-            said += f" ({of_change(self.cpu_ratio - 1)} by CPU time, which neighbours do not stretch)"
+            by_cpu = times(1 / spent if quick else spent) if spent else ""
+        said += f" ({by_cpu} by CPU time, which neighbours do not stretch)" if by_cpu else ""
         return said if self.verdict in (FASTER, SLOWER) else f"{said}: {self.verdict}"
 
     @property

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Shares of one. A quality that lies between -1 and 1 loses points of it (0.93 to 0.92 is 1 %), any other a share
-    of what the baseline has."""
+    """Shares of one. A quality between 0 and 1 loses points of it (0.93 to 0.92 is 1 %), any other a share of what the
+    baseline has, such as an error with its sign turned."""
 
     max_loss: float = 0.01  # quality that may be lost, less than this
     min_gain: float = 0.20  # latency that must be gained, more than this
@@ -20,6 +20,6 @@ class Rules:
         """Of quality, where more is better; below 0 it is a gain."""
         if value is None or baseline is None or not math.isfinite(value) or not math.isfinite(baseline):
             return None
-        if abs(baseline) <= 1 and abs(value) <= 1:
+        if 0 <= baseline <= 1 and value <= 1:
             return baseline - value
         return (baseline - value) / abs(baseline) if baseline else None
