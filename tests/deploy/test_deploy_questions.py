@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -96,3 +97,24 @@ def test_the_users_process_stays_as_it_was(tmp_path):
         after = [pool["num_threads"] for pool in threadpool_info()][: len(before)]
     assert (sys.path, logging.root.handlers) == (path, handlers)
     assert after == before
+
+
+def test_a_conversion_that_is_another_model_is_not_recommended():
+    from studies import calls, quality, scenario, study
+
+    from bitwatt.deploy.telling.findings import found
+
+    ways = (
+        scenario("sklearn-fp64", "fp64", baseline="native", quality=quality(0.9)),
+        scenario("onnx-fp32", baseline="onnx", quality=quality(0.9)),
+    )
+    times = {"sklearn-fp64": 1.0, "onnx-fp32": 0.1}
+    assert found(study(*ways), calls(times)).recommended.scenario == "onnx-fp32"
+    wrong = (ways[0], replace(ways[1], quality=quality(0.9, doubtful=True)))
+    assert found(study(*wrong), calls(times)).recommended.scenario == "sklearn-fp64"
+
+
+def test_a_graph_is_no_trained_model(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"\x08")
+    with pytest.raises(BitwattError, match="converted already"):
+        loading.case(tmp_path / "model.onnx", X, Y, trust=True)

@@ -123,6 +123,7 @@ class Quality:
     against: str = ""  # the baseline
     flips_onnx: int | None = None  # against the ONNX baseline: what quantising alone changes
     max_difference_onnx: float | None = None
+    doubtful: bool = False  # it answers otherwise than the native model, and no rounding explains that
     warnings: tuple[str, ...] = ()  # "108 of 2,000 labels flip though nothing was quantised: a float32 cast ..."
 
 

@@ -20,6 +20,8 @@ def read(where: str | Path, trusted: bool = False) -> tuple[Any, Path | None, tu
         return _made(str(where)), None, ()
     if not path.is_file():
         raise BitwattError(f"there is no file {path}; a model is a file, or package.module:function that returns one")
+    if path.suffix.lower() == ".onnx":
+        raise BitwattError(f"{path.name} is converted already; give the trained model (bitwatt estimate counts it)")
     if not trusted:
         raise trust.refuse(path)
     with warnings.catch_warnings(record=True) as warned:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bitwatt.deploy.given import rows as rows_of
-from bitwatt.deploy.records import Case, Quality, Scenario
+from bitwatt.deploy.records import Case, Precision, Quality, Scenario
 
 #: Relative differences of scores beyond what float32 explains, though nothing was quantised.
 TOLERANCE = 1e-3
@@ -18,8 +18,7 @@ def raised(case: Case, scenario: Scenario, found: Quality, native: Any, mine: An
     artefact = scenario.artefact
     if artefact is None or scenario.baseline == "native":
         return ()
-    precision = artefact.precision
-    rounded = bool(precision.integer_nodes) or precision.mode in ("int8", "fp16", "bf16")
+    rounded = _rounded(artefact.precision)
     said = []
     if mine.shape != native.shape:
         said.append(f"results have the shape {mine.shape}, the native ones {native.shape}")
@@ -34,6 +33,20 @@ def raised(case: Case, scenario: Scenario, found: Quality, native: Any, mine: An
         share = f"{found.flips:,} of {found.rows:,} labels flip ({found.flips / found.rows:.1%})"
         said.append(f"{share}, whatever the accuracy says")
     return tuple(said)
+
+
+def doubtful(scenario: Scenario, found: Quality, native: Any, mine: Any) -> bool:
+    """Whether it is another model than the native one, which no accuracy on some rows makes good."""
+    if scenario.artefact is None or scenario.baseline == "native":
+        return False
+    if mine.shape != native.shape or _undefined(mine) > _undefined(native):
+        return True
+    far = found.max_difference is not None and found.max_difference > TOLERANCE * _size(native)
+    return far and not _rounded(scenario.artefact.precision)
+
+
+def _rounded(precision: Precision) -> bool:
+    return bool(precision.integer_nodes) or precision.mode in ("int8", "fp16", "bf16")
 
 
 def _why(case: Case) -> str:

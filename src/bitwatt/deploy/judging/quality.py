@@ -75,7 +75,10 @@ def judge(case: Case, scenario: Scenario, outputs: Mapping[str, Any], baseline: 
     if onnx is not None and scenario.name != baseline["onnx"]:
         other = differences(case, mine, onnx)
         found = replace(found, flips_onnx=other["flips"], max_difference_onnx=other["max_difference"])
-    return replace(found, warnings=doubts.raised(case, scenario, found, reference, mine))
+    return replace(
+        found, warnings=doubts.raised(case, scenario, found, reference, mine),
+        doubtful=doubts.doubtful(scenario, found, reference, mine),
+    )  # fmt: skip
 
 
 def labels(case: Case, outputs: Any) -> Any | None:

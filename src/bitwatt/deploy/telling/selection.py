@@ -110,10 +110,10 @@ class Chooser:
     def recommended(self) -> Choice:
         """The quickest that is good enough and, if it is not the native one, worth the conversion."""
         rule = (
-            f"the native model, unless another loses less than {percent(self.rules.max_loss)} and is shown to gain "
-            f"more than {percent(self.rules.min_gain)} of its latency at {self.where}; then the quickest of these, and "
-            "among those not told apart the one with less memory. A quantised one must gain as much over its like in "
-            "floats"
+            f"the native model, unless another loses less than {percent(self.rules.max_loss)}, is no doubtful "
+            f"conversion and is shown to gain more than {percent(self.rules.min_gain)} of its latency at {self.where}; "
+            "then the quickest of these, and among those not told apart the one with less memory. A quantised one must "
+            "gain as much over its like in floats"
         )
         if not self.rows:
             return Choice("recommendation", None, rule, self.nothing())
@@ -140,13 +140,18 @@ class Chooser:
         return self.ranker.native
 
     def good_enough(self) -> list[str]:
-        """Whose loss is small enough, or not known of anybody. What is not known of one alone is no excuse for it."""
-        losses = {name: self.loss(name) for name in self.rows}
+        """Whose loss is small enough, or not known of anybody. What is not known of one alone is no excuse for it. A
+        conversion that is another model than the native one is not good enough, whatever it scores on these rows."""
+        losses = {name: self.loss(name) for name in self.rows if not self.doubtful(name)}
         if all(loss is None for name, loss in losses.items() if name != self.native()):
-            return list(self.rows)
+            return list(losses)
         return [
             n for n, loss in losses.items() if n == self.native() or (loss is not None and loss < self.rules.max_loss)
         ]
+
+    def doubtful(self, name: str) -> bool:
+        found = self.ranker.scenarios[name].quality if name in self.ranker.scenarios else None
+        return found is not None and found.doubtful
 
     def loss(self, name: str) -> float | None:
         native = self.native()
