@@ -65,11 +65,13 @@ def counter(device: str) -> Counter:
 
 @contextlib.contextmanager
 def tf32(on: bool) -> Iterator[None]:
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = on
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = on
     try:
-        yield
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, allow_tf32=on):
+            yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 def training_step(setting: Setting, precision: str, device: str) -> Callable[[], None]:

@@ -259,7 +259,7 @@ def test_names_that_mean_harm_do_none(browser, tmp_path):  # noqa: F811
                 " const s = document.createElement('script'); s.textContent = 'window.hacked = 1';"
                 " document.body.append(s); }"
             )
-            until(lambda: len(tab.refused) >= 2)
+            until(lambda: tab.page.wait_for_timeout(50) or len(tab.refused) >= 2)  # which lets events in
             assert tab.page.evaluate("window.hacked") is None
         with open_tab(browser, f"{found.url}/live") as tab:
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -363,6 +363,7 @@ def test_behind_a_proxy_two_runs_are_compared(browser, served):  # noqa: F811
         page.get_by_role("link", name="Open A").click()
         assert page.url == f"{found.url}/costs/runs/run-008"
         page.get_by_role("link", name="Live").click()
-        until(lambda: any(one.endswith("/costs/api/live") for one in tab.asked))
+        page.get_by_text("Connected").wait_for()
+        assert any(one.endswith("/costs/api/live") for one in tab.asked)
         assert (tab.complaints, tab.refused) == ([], [])
         assert all(one.startswith(f"{found.url}/costs/") for one in tab.asked)

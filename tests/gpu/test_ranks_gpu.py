@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import torch
 
 import bitwatt
 from bitwatt.ranks.stragglers import waiting
-from ranks.launching import torchrun
+
+sys.path.append(str(Path(__file__).parents[1] / "ranks"))
+from launching import torchrun
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")]
 PROGRAMS = Path(__file__).parents[1] / "ranks" / "rank_programs.py"
