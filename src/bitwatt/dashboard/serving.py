@@ -15,6 +15,7 @@ from bitwatt.dashboard import application, need
 from bitwatt.dashboard.guard import is_loopback
 from bitwatt.dashboard.prefix import plain_prefix
 from bitwatt.errors import BitwattError
+from bitwatt.store.index import Index
 
 if TYPE_CHECKING:
     import uvicorn
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 #: Where a token may be said without standing in the list of processes.
 VARIABLE = "BITWATT_TOKEN"
 _SHORTEST = 12
+#: Seconds until somebody wonders why nothing happens.
+_PATIENCE = 2.0
 
 
 def serve(
@@ -45,6 +48,7 @@ def serve(
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{listener.getsockname()[1]}{plain_prefix(prefix)}/"
     app = application(store, token=known, loopback=here, prefix=prefix)
+    _indexed(store, out)
     print(f"bitwatt: dashboard on {address} (Ctrl-C ends it)", file=out)
     if known is not None and given is None:
         print(f"bitwatt: it asks for this token: {known}", file=out)
@@ -55,6 +59,18 @@ def serve(
         threading.Timer(0.5, webbrowser.open, [address]).start()
     with listener, suppress(KeyboardInterrupt):  # which uvicorn raises again when it has closed
         server_of(app).run(sockets=[listener])
+
+
+def _indexed(store: Store, out: TextIO) -> None:
+    """So that the first page need not wait for it. A store that cannot be read is told of on the pages."""
+    slow = threading.Timer(_PATIENCE, print, ["bitwatt: looking through the store for the first time"], {"file": out})
+    slow.daemon = True
+    slow.start()
+    try:
+        with suppress(BitwattError, OSError):
+            Index(store).refresh()
+    finally:
+        slow.cancel()
 
 
 def server_of(app: FastAPI) -> uvicorn.Server:
