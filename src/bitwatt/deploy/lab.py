@@ -14,7 +14,7 @@ from bitwatt.errors import BitwattError, UnknownNameError
 
 Progress = Callable[[float, float, str], None]
 #: Packages of the extra that nothing can be done without.
-NEEDED = ("numpy", "scipy", "joblib", "sklearn", "onnx", "onnxruntime", "skl2onnx")
+NEEDED = ("numpy", "scipy", "joblib", "threadpoolctl", "sklearn", "onnx", "onnxruntime", "skl2onnx")
 HOW_TO_GET = "the deployment lab needs ONNX Runtime and its converters: pip install 'bitwatt[deploy]'"
 
 

@@ -11,13 +11,10 @@ from contextlib import ExitStack, contextmanager
 @contextmanager
 def threads() -> Iterator[None]:
     """BLAS, OpenMP and torch have the threads afterwards that they had before."""
-    with ExitStack() as ends:
-        try:
-            from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits
 
-            ends.enter_context(threadpool_limits())
-        except ImportError:  # it comes with scikit-learn: without, nothing here sets those
-            pass
+    with ExitStack() as ends:
+        ends.enter_context(threadpool_limits())
         torch = sys.modules.get("torch")
         if torch is not None:
             ends.callback(torch.set_num_threads, torch.get_num_threads())

@@ -108,14 +108,9 @@ class Numpy:
 
     def load(self, artefact: Artefact, threads: int) -> Loaded:
         import numpy as np
+        from threadpoolctl import threadpool_limits
 
-        if threads == 1:  # its pool is sized when numpy is first imported; this narrows it afterwards
-            try:
-                from threadpoolctl import threadpool_limits
-
-                threadpool_limits(threads)
-            except ImportError:
-                pass
+        threadpool_limits(threads)  # its pool is sized when numpy is first imported; this narrows it afterwards
         with np.load(Path(artefact.folder) / FILE) as held:
             return Linear(dict(held), artefact.options["head"])
 
