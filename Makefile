@@ -30,7 +30,7 @@ setup: .venv/ready
 # What a first look needs, and no more: the tools of `setup` take minutes to fetch.
 .venv/light:
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	test -e .venv/ready || $(BIN)/pip install --quiet torch==2.13.0
+	test -e .venv/ready || $(BIN)/pip install --quiet torch==2.13.0 numpy
 	test -e .venv/ready || $(BIN)/pip install --quiet --editable '.[dashboard]'
 	touch $@
 
