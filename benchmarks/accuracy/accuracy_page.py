@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,17 @@ Three questions are answered here by measurement. Does bitwatt count what a trai
 tools? Does its model of what a processor **executes** agree with instruments that count instructions? And does it count
 what [estimators](#what-estimators-execute) of scikit-learn and the boosters execute?
 
+| held against | of what | read |
+| --- | --- | --- |
+| [closed forms, with nine other counters beside](#what-a-training-step-needs) | 20 training steps | {today} |
+| [executed instructions, by a valgrind tool](#avx2) | 1661 programs in torch on AVX2 | 15 November 2026 |
+| [hardware counters, by Nsight Compute](#nvidia-h200-sm90) | 149 programs in torch on an H200 | 15 November 2026 |
+| [executed instructions](#what-estimators-execute) | 299 fits of scikit-learn and the boosters | 15 November 2026 |
+| [values that others published](published.md) | torchvision, GPT-2, quantised networks | in every run of the tests |
+| [the paper's own figures](paper.md) | its three networks and two estimators | see there |
+| [four other energy meters](energy-peers.md) | 20 s of numpy and scikit-learn | 15 November 2026 |
+| [an H200's energy counter, read by hand](energy.md) | a minute of training | 15 November 2026 |
+
 ## What a training step needs
 
 Each program is one training step, given to every tool as its documentation shows, in a process of its own. The truth
@@ -46,7 +58,8 @@ How to read the ratios:
 
 
 def page(results: Results, versions: dict[str, str]) -> str:
-    parts = [INTRODUCTION, _summary(results, versions), _matrices(results), _details(results)]
+    today = f"{datetime.now(UTC):%d %B %Y}".lstrip("0")
+    parts = [INTRODUCTION.replace("{today}", today), _summary(results, versions), _matrices(results), _details(results)]
     estimators = framed("estimators", "Written by `make truth`.")
     return "\n".join([*parts, _executed(), estimators, _colophon(results, versions)])
 
@@ -166,12 +179,12 @@ for one phase of one program.
 ### AVX2
 
 Counted by fpcount, a valgrind tool that counts the lanes of every floating-point instruction
-(`benchmarks/accuracy/executed_avx2.py`); the counts are kept in
+(`benchmarks/accuracy/executed_avx2.py`), with torch 2.13.0 on one thread; the counts are kept in
 `tests/data/torch_executed_avx2.jsonl`.
 """
 
 COUNTED_ON_GPU = """\
-Counted by Nsight Compute (`benchmarks/accuracy/executed_sm90.py`); the counts are kept in
+Counted by Nsight Compute (`benchmarks/accuracy/executed_sm90.py`), with torch 2.11; the counts are kept in
 `tests/data/torch_executed_sm90.jsonl`. Most of the model's constants were derived from
 these readings, so the tables say how well it fits them; the rows "step" are networks that were read independently.
 """

@@ -8,6 +8,7 @@ What was executed is kept in tests/data/boosters_executed.jsonl; tests/rules/tes
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 import warnings
@@ -20,7 +21,9 @@ import numpy as np
 from estimator_data import classification, regression
 
 Call = Callable[[], Any]
-N, F = 400, 8
+#: Rows, columns and seed: what the calls were written with, and a second draw of data.
+FIRST, SECOND = (400, 8, 0), (1130, 13, 5)
+Size = tuple[int, int, int]
 XGB = {"n_estimators": 10, "n_jobs": 1}
 LGB = {"n_estimators": 10, "n_jobs": 1, "verbose": -1}
 CAT = {"iterations": 4, "verbose": 0, "allow_writing_files": False, "thread_count": 1, "random_seed": 0}
@@ -28,34 +31,33 @@ NATIVE = {"xgb": {"nthread": 1, "max_depth": 4}, "lgb": {"verbose": -1, "num_thr
 
 
 @cache
-def data() -> dict[str, Any]:
-    X, two = classification(N, F)
-    R, y = regression(N, F)
-    random = np.random.RandomState(0)
+def data(size: Size = FIRST) -> dict[str, Any]:
+    n, f, seed = size
+    X, two = classification(n, f, seed=seed)
+    R, y = regression(n, f, seed=seed)
+    random = np.random.RandomState(seed)
     return {
-        "X": X, "two": two, "three": classification(N, F, classes=3)[1], "R": R, "y": y,
-        "held": classification(300, F, seed=1), "held_y": regression(300, F, seed=1),
-        "queries": np.repeat(np.arange(40), 10), "labels": random.randint(0, 3, N), "kinds": random.randint(0, 12, N),
-        "weights": np.linspace(0.5, 1, N),
+        "X": X, "two": two, "three": classification(n, f, classes=3, seed=seed)[1], "R": R, "y": y,
+        "held": classification(300, f, seed=seed + 1), "held_y": regression(300, f, seed=seed + 1),
+        "queries": np.repeat(np.arange(n // 10), 10), "labels": random.randint(0, 3, n),
+        "kinds": random.randint(0, 12, n), "weights": np.linspace(0.5, 1, n),
     }  # fmt: skip
 
 
-def _frame() -> Any:
+def _frame(known: dict[str, Any]) -> Any:
     import pandas as pd
 
-    known = data()
     return pd.DataFrame(known["R"]).assign(kind=pd.Categorical(known["kinds"]))
 
 
-def _rows() -> list[list[Any]]:
-    known = data()
+def _rows(known: dict[str, Any]) -> list[list[Any]]:
     return [[*row, str(kind)] for row, kind in zip(known["R"].tolist(), known["kinds"], strict=True)]
 
 
-def xgboost_calls() -> dict[str, Call]:
+def xgboost_calls(size: Size = FIRST) -> dict[str, Call]:
     import xgboost as xgb
 
-    d = data()
+    d = data(size)
     X, R, y, two, three = d["X"], d["R"], d["y"], d["two"], d["three"]
     numbers, classes = partial(xgb.XGBRegressor, **XGB), partial(xgb.XGBClassifier, **XGB)
     fitted = numbers().fit(R, y)
@@ -79,10 +81,10 @@ def xgboost_calls() -> dict[str, Call]:
             R, y, eval_set=[d["held_y"]], **quiet),
         "continued": lambda: numbers().fit(R, y, xgb_model=booster),
         "weights": lambda: numbers().fit(R, y, sample_weight=d["weights"]),
-        "categories": lambda: numbers(enable_categorical=True).fit(_frame(), y),
+        "categories": lambda: numbers(enable_categorical=True).fit(_frame(d), y),
         "two targets": lambda: numbers().fit(R, np.c_[y, 2 * y]),
         "vector leaves": lambda: numbers(multi_strategy="multi_output_tree").fit(R, np.c_[y, 2 * y]),
-        "monotone": lambda: numbers(monotone_constraints=(1,) * F).fit(R, y),
+        "monotone": lambda: numbers(monotone_constraints=(1,) * size[1]).fit(R, y),
         "poisson": lambda: numbers(objective="count:poisson").fit(R, np.abs(y) / 100),
         "hinge": lambda: numbers(objective="binary:hinge").fit(R, two),
         "linear": lambda: numbers(booster="gblinear").fit(R, y),
@@ -101,15 +103,16 @@ def xgboost_calls() -> dict[str, Call]:
     }  # fmt: skip
 
 
-def lightgbm_calls() -> dict[str, Call]:
+def lightgbm_calls(size: Size = FIRST) -> dict[str, Call]:
     import lightgbm as lgb
 
-    d = data()
+    d = data(size)
     X, R, y, two, three = d["X"], d["R"], d["y"], d["two"], d["three"]
     numbers, classes = partial(lgb.LGBMRegressor, **LGB), partial(lgb.LGBMClassifier, **LGB)
     fitted, told = numbers().fit(R, y), classes().fit(X, two)
     options = NATIVE["lgb"]
     dataset = partial(lgb.Dataset, R, y)
+    queries = [10] * (size[0] // 10)
 
     def loop() -> Any:
         made = lgb.Booster(options, dataset())
@@ -123,9 +126,9 @@ def lightgbm_calls() -> dict[str, Call]:
         "eval three": lambda: classes().fit(X, three, eval_set=[(d["held"][0], three[:300])]),
         "continued": lambda: numbers().fit(R, y, init_model=fitted),
         "weights": lambda: numbers().fit(R, y, sample_weight=d["weights"]),
-        "categories": lambda: numbers().fit(_frame(), y),
-        "rank": lambda: lgb.LGBMRanker(**LGB).fit(X, d["labels"], group=[10] * 40),
-        "rank xendcg": lambda: lgb.LGBMRanker(**LGB, objective="rank_xendcg").fit(X, d["labels"], group=[10] * 40),
+        "categories": lambda: numbers().fit(_frame(d), y),
+        "rank": lambda: lgb.LGBMRanker(**LGB).fit(X, d["labels"], group=queries),
+        "rank xendcg": lambda: lgb.LGBMRanker(**LGB, objective="rank_xendcg").fit(X, d["labels"], group=queries),
         "goss": lambda: numbers(data_sample_strategy="goss", learning_rate=0.5).fit(R, y),
         "dart": lambda: numbers(boosting_type="dart").fit(R, y),
         "forest": lambda: numbers(boosting_type="rf", subsample=0.6, subsample_freq=1).fit(R, y),
@@ -144,10 +147,10 @@ def lightgbm_calls() -> dict[str, Call]:
     }
 
 
-def catboost_calls() -> dict[str, Call]:
+def catboost_calls(size: Size = FIRST) -> dict[str, Call]:
     import catboost as cat
 
-    d = data()
+    d = data(size)
     X, R, y, two, three = d["X"], d["R"], d["y"], d["two"], d["three"]
     numbers, classes = partial(cat.CatBoostRegressor, **CAT), partial(cat.CatBoostClassifier, **CAT)
     fitted, pool = numbers().fit(R, y), cat.Pool(R, y)
@@ -162,14 +165,14 @@ def catboost_calls() -> dict[str, Call]:
     }
     return calls | {
         "pool": lambda: numbers().fit(pool),
-        "more rows": lambda: numbers(boosting_type="Ordered").fit(*regression(2000, F)),
+        "more rows": lambda: numbers(boosting_type="Ordered").fit(*regression(5 * size[0], size[1])),
         "eval": lambda: numbers().fit(R, y, eval_set=d["held_y"]),
         "continued": lambda: numbers().fit(R, y, init_model=fitted),
         "classes": lambda: classes().fit(X, two),
         "three": lambda: classes().fit(X, three),
         "two targets": lambda: numbers(loss_function="MultiRMSE").fit(R, np.c_[y, 2 * y]),
         "rank": lambda: cat.CatBoostRanker(**CAT).fit(X, d["labels"], group_id=d["queries"]),
-        "categories": lambda: numbers(cat_features=[F]).fit(_rows(), y),
+        "categories": lambda: numbers(cat_features=[size[1]]).fit(_rows(d), y),
         "train": lambda: cat.train(pool, CAT | {"loss_function": "RMSE"}),
         "cv": lambda: cat.cv(cat.Pool(R, y), CAT | {"loss_function": "RMSE"}, fold_count=3, logging_level="Silent"),
         "quantise": lambda: cat.Pool(R, y).quantize(),
@@ -181,7 +184,7 @@ def catboost_calls() -> dict[str, Call]:
     }
 
 
-LIBRARIES: dict[str, Callable[[], dict[str, Call]]] = {
+LIBRARIES: dict[str, Callable[[Size], dict[str, Call]]] = {
     "xgboost": xgboost_calls, "lightgbm": lightgbm_calls, "catboost": catboost_calls,
 }  # fmt: skip
 
@@ -191,10 +194,10 @@ def main() -> None:
 
     warnings.simplefilter("ignore")
     with Path(sys.argv[1]).open("a") as file:
-        for library, calls in LIBRARIES.items():
-            for name, call in calls().items():
+        for (library, calls), size in itertools.product(LIBRARIES.items(), (FIRST, SECOND)):
+            for name, call in calls(size).items():
                 _, count = fpcount.measure(call)
-                row = {"library": library, "name": name, "f64": count.f64, "f32": count.f32}
+                row = {"library": library, "name": name, "size": size, "f64": count.f64, "f32": count.f32}
                 file.write(json.dumps(row) + "\n")
                 file.flush()
 

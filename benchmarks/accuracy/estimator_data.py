@@ -152,8 +152,36 @@ def tied(n: int, f: int, classes: int = 0, dtype: str = "float64", seed: int = 0
     return X, (np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y.astype(dtype))
 
 
+def real(name: str, dtype: str = "float64", scale: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """A data set that comes with scikit-learn: iris, wine, digits, breast_cancer, diabetes; or its columns scaled."""
+    X, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+    if scale:
+        X = (X - X.mean(axis=0)) / (X.std(axis=0) + 1e-9)
+    return X.astype(dtype), y
+
+
+def measures(n: int, f: int, classes: int = 0, dtype: str = "float64", seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Columns as tables hold them: of very different scales, long tails, a few copies of each other."""
+    random = np.random.RandomState(seed)
+    X = np.exp(0.7 * random.randn(n, f)) * 10.0 ** random.randint(-2, 4, f)
+    X[:, ::5] = X[:, :1] * random.rand(len(X[0, ::5])) + 0.1 * X[:, ::5]
+    y = np.log(X) @ random.randn(f) + random.randn(n)
+    return X.astype(dtype), (np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y)
+
+
+def doubled(data: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Targets in double precision, whatever the data are."""
+    return data[0], data[1].astype("float64")
+
+
+def frame(data: tuple[np.ndarray, np.ndarray]) -> tuple[Any, np.ndarray]:
+    import pandas as pd
+
+    return pd.DataFrame(data[0], columns=[f"c{j}" for j in range(data[0].shape[1])]), data[1]
+
+
 NAMESPACE: dict[str, Any] = {
-    "tied": tied,
+    "tied": tied, "real": real, "measures": measures, "doubled": doubled, "frame": frame,
     "sparse_classification": sparse_classification, "rounded": rounded, "with_gaps": with_gaps,
     "stored_regression": stored_regression, "outputs": outputs, "rates": rates, "curve": curve,
     "classification": classification, "regression": regression, "blobs": blobs, "nonnegative": nonnegative,

@@ -32,9 +32,10 @@ METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "inverse_transform",
     "score_samples", "kneighbors", "radius_neighbors", "kneighbors_graph", "radius_neighbors_graph", "mahalanobis",
     "score", "predict_joint_log_proba", "apply", "staged_predict", "partial_fit", "fit_predict", "fit_transform",
+    "fit_again",
 )  # fmt: skip
 #: Given the labels too, where there are any.
-LABELLED = ("score", "partial_fit", "fit_predict", "fit_transform")
+LABELLED = ("score", "partial_fit", "fit_predict", "fit_transform", "fit_again")
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ def arguments(estimator: Any, method: str, X: Any, y: Any) -> tuple[Any, ...]:
 
 
 def called(estimator: Any, method: str, *given: Any) -> Any:
-    """The method's result; of a generator all that it yields."""
-    result = getattr(estimator, method)(*given)
+    """The method's result; of a generator all that it yields. `fit_again` is a second fit, which may start warm."""
+    result = getattr(estimator, "fit" if method == "fit_again" else method)(*given)
     return list(result) if method.startswith("staged") else result
 
 
@@ -159,6 +160,7 @@ def summary(found: list[Case]) -> str:
 def _method(path: str, method: str) -> str:
     """As reports name it: `sklearn.feature_extraction.TfidfVectorizer`, without `text`."""
     module, _, name = path.rpartition(".")
+    method = "fit" if method == "fit_again" else method
     return ".".join([*module.split(".")[: 2 if module.startswith("sklearn") else 1], name, method])
 
 
@@ -181,7 +183,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of the class's path or the row's name")
     parser.add_argument("--worst", type=int, default=40)
     parser.add_argument(
-        "--write", type=Path, help="a JSON file for the errors by method, which docs/estimators.md shows"
+        "--write", type=Path, help="a JSON file for the errors by method, which docs/reference/estimators.md shows"
     )
     parser.add_argument("--missing", action="store_true", help="also list calls that hold ops without a rule")
     options = parser.parse_args()

@@ -36,11 +36,12 @@ INTRODUCTION = """\
 
 # The paper's Table 2
 
-"Precision-Aware Workload Analytics for AI Systems" reports three networks in four formats: an MLP (784-512-512-10,
-batch 64), a ResNet-18 for CIFAR (batch 1) and a transformer (4 layers, 4 heads, width 256; here 128 tokens and a
-vocabulary of 33,278). Its claim: from FP32 to INT4 bit-operations fall by about 86 %, while FLOPs rise a little by
-dequantisation. Here is what comes out, under the paper's convention and under three others. Forward and backward are
-added; losses and optimizers are left out.
+"Precision-Aware Workload Analytics for AI Systems" reports three networks in four formats, and leaves their sizes
+[open](paper.md#which-settings). Here they are an MLP (784-512-512-10, batch 64), a ResNet-18 for CIFAR (batch 1) and a
+transformer (4 layers, 4 heads, width 256; 128 tokens and the 33,278 words of WikiText-2, which is not the one of
+[the other page](paper.md)). The paper's claim: from FP32 to INT4 bit-operations fall by about 86 %, while FLOPs rise a
+little by dequantisation. Here is what comes out, under the paper's convention and under three others. Forward and
+backward are added; losses and optimizers are left out.
 
 How to read it:
 
@@ -169,9 +170,9 @@ def _parts(if_: dict, emulated: dict, packed: dict) -> Iterable[str]:
 WHAT_IF = """\
 ## By what_if
 
-One float32 training step of each network, priced again with [`what_if`](what-if.md): weights in the format, one scale
-for each output channel, activations as recorded. Weights are expanded once for each product of the forward and once for
-each gradient of an input.
+One float32 training step of each network, priced again with [`what_if`](guides/what-if.md): weights in the format, one
+scale for each output channel, activations as recorded. Weights are expanded once for each product of the forward and
+once for each gradient of an input.
 """
 
 EMULATED = """\

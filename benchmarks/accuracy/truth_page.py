@@ -215,8 +215,8 @@ so too.
 
 ### Every fit
 
-“~” is the mark *estimated*. Two sizes are divided by “/”. [Estimators](estimators.md) has the formulas, and errors
-over all {_measured()} measured fits, of which these are a part.
+“~” is the mark *estimated*. Two sizes are divided by “/”. [Estimators](reference/estimators.md) has the formulas, and
+errors over all {_measured()} measured fits, of which these are a part.
 
 {by_estimator(fits)}
 ### Where floppy-tracker has no number

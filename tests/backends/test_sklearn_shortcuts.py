@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import GammaRegressor, LogisticRegression
 from sklearn.linear_model._linear_loss import LinearModelLoss
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 import bitwatt
-from bitwatt.backends.sklearn import facts
-from bitwatt.backends.sklearn.readers import libsvm
+from bitwatt.backends.sklearn import facts, specs
+from bitwatt.backends.sklearn.readers import histograms, libsvm
 
 
 def _probes(run, name):
@@ -76,3 +81,174 @@ def test_a_note_that_cannot_be_read_loses_no_other(monkeypatch):
         LogisticRegression().fit(X, y).predict(X)
     assert {row.op.name.rpartition(".")[2] for row in session.run.ledger} == {"fit", "decision_function"}
     assert any("predict could not be recorded" in note for note in session.run.notes)
+
+
+def _walked(nodes, bins):
+    """Bins of each feature in each node, found by walking down from the root."""
+    found = {}
+
+    def visit(at, low, high):
+        found[at] = low, high
+        node = nodes[at]
+        if node["is_leaf"]:
+            return
+        left, right, feature = high.copy(), low.copy(), node["feature_idx"]
+        if not node["is_categorical"]:
+            left[feature] = min(left[feature], int(node["bin_threshold"]))
+            right[feature] = max(right[feature], int(node["bin_threshold"]) + 1)
+        visit(int(node["left"]), low, left)
+        visit(int(node["right"]), right, high)
+
+    visit(0, np.zeros(len(bins), int), np.asarray(bins) - 1)
+    return [np.stack([found[at][end] for at in range(len(nodes))]) for end in (0, 1)]
+
+
+def test_bins_of_nodes_are_those_that_the_splits_above_leave():
+    X, y = make_classification(400, 6, n_informative=5, n_redundant=0, random_state=0)
+    X[:, 0] = np.digitize(X[:, 0], [-1, 0, 1])
+    model = HistGradientBoostingClassifier(max_iter=6, categorical_features=[0], random_state=0).fit(X, y)
+    bins = np.asarray(model._bin_mapper.n_bins_non_missing_, dtype=np.int32)
+    tables = [predictor.nodes for trees in model._predictors for predictor in trees]
+    assert any(table["is_categorical"].any() for table in tables)
+    for nodes in tables:
+        children = np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int64)
+        for found, walked in zip(
+            histograms._ranges(nodes, nodes["is_leaf"] == 0, children, bins), _walked(nodes, bins), strict=True
+        ):
+            np.testing.assert_array_equal(found, walked)
+
+
+def test_trees_read_in_pieces_tell_what_all_at_once_do(monkeypatch):
+    X, y = make_classification(300, 6, n_informative=5, n_redundant=0, random_state=0)
+    model = HistGradientBoostingClassifier(max_iter=8, max_leaf_nodes=5, random_state=0).fit(X, y)
+    told = []
+    for cells in (1, 10**9):
+        monkeypatch.setattr(histograms, "_CELLS", cells)
+        told.append(histograms.histograms(model))
+    assert told[0] == pytest.approx(told[1], abs=1)
+
+
+_STEPS = [("scale", StandardScaler()), ("fit", LogisticRegression())]
+
+
+@pytest.mark.parametrize("values", [[1, 2.5, "a", None], [LogisticRegression(), LogisticRegression(C=2.0)], [], [1, {}],
+                                    [SVC(), LogisticRegression()], (True, 1, 1.0), _STEPS, tuple(_STEPS), 20 * _STEPS,
+                                    [*_STEPS, ("none", "passthrough")], [(1, SVC())], [("a", SVC(), [0])]])  # fmt: skip
+def test_lists_are_told_as_their_elements_are(values):
+    for _ in range(2):  # the second time the elements are known
+        facts.forget()
+        inner = tuple(specs.told(value) for value in values)
+        told = specs.several(values)
+        assert told == (len(values) if specs.UNKNOWN in inner else inner)
+        assert told == len(values) or [type(one) for one in told] == [type(one) for one in inner]
+
+
+def test_more_steps_than_are_told_are_data():
+    assert specs.several(40 * _STEPS).shape == (80,)
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    ((np.ones((3, 2)), np.ones(70)), (np.ones((3, 2)), np.ones(71))),
+    ((np.ones((3, 2)),), (np.ones((3, 2), order="F"),)),
+    ((np.ones((3, 2)),), (np.ones((3, 2), np.float32),)),
+    ((np.arange(3),), (np.arange(3, 6),)),
+    ((np.array(3),), (np.array(4),)),
+    ((1,), (1.0,)), ((1,), (True,)), ((None,), ("",)),
+    ((sparse.eye(3).tocsr(),), (sparse.random(3, 3, 0.9, "csr", random_state=0),)),
+    (([1, 2],), ((1, 3),)),
+])  # fmt: skip
+def test_arguments_that_are_told_otherwise_are_not_the_same(one, other):
+    facts.forget()
+    assert facts.given(one, {}, None) is not facts.given(other, {}, None)
+    assert facts.given(one, {}, None) is facts.given(one, {}, None)
+    assert facts.given(one, {}, None) is not facts.given(one[1:], {"X": one[0]}, None)
+    assert facts.given(one, {}, None) is not facts.given((), {}, one[0])
+    for args in (one, other):
+        assert facts.given(args, {}, None).values == [specs.told(value) for value in args]
+
+
+def test_what_came_out_is_told_beside_the_arguments():
+    X = np.ones((3, 2))
+    told = [facts.given((X,), {}, result).out for result in (None, X, X.T, np.arange(3), 0.5, [X])]
+    assert told == [None, specs.told(X), specs.told(X.T), None, None, None]
+
+
+@pytest.mark.parametrize("first", [1, 1.0])
+def test_parameters_that_are_equal_and_of_other_types_are_told_apart(first):
+    X, y = make_classification(80, 6, random_state=0)
+    other = 1.0 if type(first) is int else 1
+    with bitwatt.measure("types", keep=False, meter=False) as session:
+        for value in (first, other):
+            DecisionTreeClassifier(max_features=value, random_state=0).fit(X, y)
+    told = [dict(row.op.args) for row in session.run.ledger]
+    assert sorted((type(args["max_features"]).__name__, args["tree_features"]) for args in told) == [
+        ("float", 6), ("int", 1),
+    ]  # fmt: skip
+
+
+def test_parameters_that_change_between_calls_are_read_anew():
+    X, y = make_classification(60, 5, random_state=0)
+    model = LogisticRegression().fit(X, y)
+    pipe = make_pipeline(StandardScaler(), model).fit(X, y)
+    with bitwatt.measure("changes", keep=False, meter=False) as session:
+        for C in (1.0, 2, 2.0, 3.0):
+            model.C = C
+            model.decision_function(X)
+        for step in ("passthrough", MinMaxScaler().fit(X)):
+            pipe.steps[0] = ("first", step)
+            pipe.predict(X)
+    ops = [row.op for row in session.run.ledger]
+    assert {dict(op.args)["C"] for op in ops if op.name.endswith("decision_function")} == {1.0, 2, 3.0}
+    told = {dict(op.args)["steps"][0] for op in ops if op.name.endswith("Pipeline.predict")}
+    assert told == {("first", "passthrough"), ("first", "<MinMaxScaler>")}
+
+
+def test_facts_that_are_read_later_are_read_once():
+    asked = []
+
+    def told():
+        asked.append(1)
+        return {"nodes": 3, "depth": 2}
+
+    known = facts.Known((("n_outputs_", 1), ("trees", facts.Later(told))))
+    assert asked == []
+    assert known.items == (("n_outputs_", 1), ("nodes", 3), ("depth", 2))
+    assert known.items is known.items
+    assert asked == [1]
+
+
+def test_equal_estimators_share_what_is_known_of_them():
+    X, y = make_classification(60, 5, random_state=0)
+    facts.forget()
+    one, two = (LogisticRegression().fit(X, y) for _ in range(2))
+    assert facts.known(one, True) == facts.known(two, True)
+    two.coef_ = two.coef_.astype(np.float32)
+    assert facts.known(two, False) == facts.known(one, False)  # nobody has seen it
+    assert facts.known(two, True)[1] is not facts.known(one, True)[1]
+    assert dict(facts.known(two, True)[1].items)["coef_"].dtype == "float32"
+
+
+def test_a_fit_inside_a_fit_tells_for_both_only_if_nothing_was_added(monkeypatch):
+    X = make_classification(60, 5, random_state=0)[0]
+    read, known = [], facts.known
+
+    def counted(estimator, fresh):
+        read.append((type(estimator).__name__, fresh))
+        return known(estimator, fresh)
+
+    def fit(self, X, y=None):
+        self.partial_fit(X, y)
+        self.later_ = 7
+        return self
+
+    monkeypatch.setattr(facts, "known", counted)
+    with bitwatt.measure("scaled", keep=False, meter=False) as session:
+        StandardScaler().fit_transform(X)
+    told = {row.op.name.rpartition(".")[2]: dict(row.op.args)["n_features_in_"] for row in session.run.ledger}
+    assert told == dict.fromkeys(["fit_transform", "fit", "partial_fit", "transform"], 5)
+    assert read == [("StandardScaler", True), ("StandardScaler", False)]  # partial_fit, and transform
+    monkeypatch.setattr(StandardScaler, "fit", fit)
+    with bitwatt.measure("scaled", keep=False, meter=False) as session:
+        StandardScaler().fit(X)
+    told = {row.op.name.rpartition(".")[2]: dict(row.op.args).get("later_") for row in session.run.ledger}
+    assert told == {"fit": 7, "partial_fit": None}

@@ -20,6 +20,7 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -244,3 +245,21 @@ def test_forked_children_that_fit_keep_silent() -> None:
     assert session.run is not None
     assert counted(session.run) == {RIDGE: 2}
     assert session.run.notes == ()
+
+
+@pytest.mark.parametrize("tasks", [list, iter])
+def test_tasks_that_run_in_turn_stay_as_they_are(tasks: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is sent anywhere: only folds are places of their own."""
+    monkeypatch.setattr(parallel, "Home", lambda *_: pytest.fail("a place to come home to"))
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+    given = [joblib.delayed(LogisticRegression().fit)(X, y)]
+    with bitwatt.measure(keep=False, meter=False) as session:
+        search = GridSearchCV(RandomForestClassifier(3, random_state=0), {"max_depth": [2, 3]}, cv=2).fit(X, y)
+        models = joblib.Parallel(n_jobs=1)(tasks(given))
+    assert [type(model) for model in models] == [LogisticRegression]
+    assert search.best_estimator_.n_estimators == 3
+    scopes = {row.scope for row in session.run.ledger if row.op.name.endswith("RandomForestClassifier.fit")}
+    assert scopes == {f"GridSearchCV.{part}.RandomForestClassifier" for part in ("fold 1", "fold 2")} | {
+        "GridSearchCV.best_estimator"
+    }
+    assert not any("joblib" in note for note in session.run.notes)

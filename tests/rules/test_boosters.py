@@ -21,14 +21,14 @@ import booster_calls
 ROOT = Path(__file__).parents[2]
 _ROWS = [json.loads(line) for line in (ROOT / "tests" / "data" / "boosters_executed.jsonl").read_text().splitlines()]
 #: Amounts that other settings than the trees decide: which columns are categories, where leaves end, what is drawn.
-_ROUGH = {"categories", "two targets", "linear", "extra", "depthwise", "refit", "staged", "score", "goss"}
+_ROUGH = {"categories", "two targets", "linear", "extra", "depthwise", "refit", "staged", "score", "goss", "importance"}
 
 
 @cache
-def _calls(library: str) -> dict[str, Any]:
+def _calls(library: str, size: tuple[int, int, int] = booster_calls.FIRST) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return booster_calls.LIBRARIES[library]()
+        return booster_calls.LIBRARIES[library](size)
 
 
 def _run(call: Any) -> tuple[Any, bitwatt.Run]:
@@ -39,10 +39,10 @@ def _run(call: Any) -> tuple[Any, bitwatt.Run]:
     return result, session.run
 
 
-@pytest.mark.parametrize("row", _ROWS, ids=lambda row: f"{row['library']} {row['name']}")
+@pytest.mark.parametrize("row", _ROWS, ids=lambda row: f"{row['library']} {row['name']} {row['size'][0]}")
 def test_calls_count_what_they_execute(row: dict[str, Any]) -> None:
     pytest.importorskip(row["library"])
-    _, run = _run(_calls(row["library"])[row["name"]])
+    _, run = _run(_calls(row["library"], tuple(row["size"]))[row["name"]])
     totals, executed = bitwatt.totals(run), row["f64"] + row["f32"]
     assert not totals.missing
     assert not run.notes

@@ -1,7 +1,8 @@
-"""Random settings of all modules, in eight draws (`.blind7`, `.second7`, `.third7`; `.fourth7` and `.fifth7`, with more
-methods, in a file of their own; `.sixth7` to `.eighth7`, with wide data and settings not drawn before). Each was
+"""Random settings of all modules, in ten draws (`.blind7`, `.second7`, `.third7`; `.fourth7` and `.fifth7`, with more
+methods, in a file of their own; `.sixth7` to `.eighth7`, with wide data and settings not drawn before; `.ninth7`, what
+was seldom drawn; `.tenth7`, larger and real data, whole numbers, frames, targets in another precision). Each was
 measured before anybody looked at what bitwatt counts for it; afterwards its clear errors were mended, so what is held
-here is what was reached. How each draw did unseen is told in docs/scikit-learn.md."""
+here is what was reached. How each draw did unseen is told in docs/guides/scikit-learn.md."""
 
 from __future__ import annotations
 
@@ -44,17 +45,18 @@ def test_medians(step: int) -> None:
 
 @pytest.mark.parametrize("step", _STEPS)
 def test_what_is_far_off_says_so(step: int) -> None:
-    """A fit beyond a factor of 1.5, or another call beyond 1.3, is marked as estimated."""
-    far = [case for case in _cases(step) if case.error > (1.5 if case.is_fit else 1.3)]
+    """A fit beyond a factor of 1.5, or another call beyond 1.25, is marked as estimated. The furthest that is not is a
+    ColumnTransformer of four columns that makes sparse parts dense, which no rule sees."""
+    far = [case for case in _cases(step) if case.error > (1.5 if case.is_fit else 1.25)]
     assert [case for case in far if not case.estimated] == []
 
 
 @pytest.mark.slow
 def test_shares() -> None:
-    """Nine of ten fits are within 10 %, and 97 of 100 other calls. Rounding may move a few: the processor that runs
+    """Nine of ten fits are within 10 %, and 98 of 100 other calls. Rounding may move a few: the processor that runs
     this may add up in another order than the instrument's."""
     cases = _cases(1)
-    for is_fit, share in ((True, 0.90), (False, 0.97)):
+    for is_fit, share in ((True, 0.90), (False, 0.98)):
         found = [case for case in cases if case.is_fit == is_fit]
         assert sum(case.error <= 1.1 for case in found) >= share * len(found)
         assert sum(case.bops_error <= 1.1 for case in found) >= (share - 0.02) * len(found)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bitwatt import context as sessions
-from bitwatt.backends.sklearn.frames import STACK
+from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import METHODS
 from bitwatt.backends.sklearn.watch import EstimatorWatch
 from bitwatt.callbacks.around import Around, size_of
@@ -72,16 +72,15 @@ def _joined(estimator: Any, calls: list[tuple[str, dict[str, Any]]]) -> Callable
         return None
     entered = []
     for method, arguments in calls:
-        frames = STACK.get()
-        frame = watch.enter(estimator, method, frames[-1] if frames else None)
-        function = inspect.unwrap(getattr(type(estimator), method))
-        entered.append((STACK.set((*frames, frame)), frame, function, arguments))
+        plan = watch.plan(type(estimator), method, inspect.unwrap(getattr(type(estimator), method)))
+        frame = watch.enter(estimator, plan, TOP.get(), here)
+        entered.append((TOP.set(frame), frame, plan, arguments))
 
     def end(error: BaseException | None) -> None:
-        for reset, frame, function, arguments in reversed(entered):
-            STACK.reset(reset)
+        for reset, frame, plan, arguments in reversed(entered):
+            TOP.reset(reset)
             if error is None:
-                watch.record(frame, function, (), arguments, estimator, here)
+                watch.record(frame, plan, (), arguments, estimator, here)
             else:
                 watch.failed(frame, here)
 

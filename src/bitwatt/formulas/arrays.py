@@ -15,7 +15,19 @@ from bitwatt.records import Product, TensorSpec, Work
 #: Operations per element: (float64, float32). Branches make them vary by a few percent with the values.
 LOG1P, EXPM1, SQRT = (32, 29), (31, 29), (1, 1)
 #: Per element, in double whatever comes in.
-DIGAMMA, LOG_GAMMA, NORMAL_QUANTILE, NORMAL_CDF = 34, 52, 55, 30
+DIGAMMA, LOG_GAMMA = 34, 52
+
+
+def normal_quantiles(middle: float, tails: float) -> Work:
+    """scipy's `norm.ppf`: a quotient of polynomials of degrees 4 and 8 (32 operations); in the tails, of shares below
+    exp(-2), one of degrees 8 and 8, of a root and after two logarithms (85)."""
+    return arithmetic(32 * middle + 85 * tails, DOUBLE)
+
+
+def normal_shares(middle: float, tails: float) -> Work:
+    """scipy's `norm.cdf`: a quotient of polynomials of degrees 4 and 5 (25 operations); beyond √2, one of degrees 8 and
+    8 and an exponential (59)."""
+    return arithmetic(25 * middle + 59 * tails, DOUBLE)
 
 
 def floats(X: TensorSpec) -> Precision:
@@ -61,10 +73,14 @@ def row_squares(rows: int, columns: int, precision: Precision) -> Work:
 
 
 def log_sum_exp(rows: int, columns: int, precision: Precision) -> Work:
-    """scikit-learn's own logsumexp of each row: the maximum apart, exp(x - max), two sums, then log1p of what is left:
-    23 per element and some 17 per row (27 and 55 in single precision)."""
-    each, row = (27, 55) if precision.bits == 32 else (23, 17)
-    return arithmetic(rows * (each * columns + row), precision, compare=rows * columns)
+    """scikit-learn's own logsumexp of each row: the maximum apart, then for each element a difference, an exponential
+    and two sums, and for each row a division, log1p of what is left, the logarithm of how many are largest, and two
+    sums. In double the exponential of the largest, minus infinity by then, and the logarithm of one are known; log1p
+    is 25 up to √2 - 1 and 35 above it, 30 here. In single precision all lanes are worked out, log1p in 27. Where one
+    column is sure, exponentials vanish and log1p takes a few."""
+    if precision.bits == 32:
+        return arithmetic(rows * (27 * columns + 59), precision, compare=rows * columns)
+    return arithmetic(rows * (23 * columns - EXP[0] + 33 if columns > 1 else 8), precision, compare=rows * columns)
 
 
 def soft_max(rows: int, columns: int, precision: Precision) -> Work:

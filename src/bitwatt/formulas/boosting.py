@@ -102,12 +102,13 @@ def xgboost_histograms(
     return double + judged * (8 if limited else 14), judged * (14 if limited else 4)
 
 
-def xgboost_exact(found: Binned, rows: float, features: float) -> tuple[float, float]:
+def xgboost_exact(found: Binned, rows: float, features: float, values: float) -> tuple[float, float]:
     """(float64, float32) operations of XGBoost's `exact`: every sample of a searched node is a position in each
-    feature, with the two sums and the 14 operations of a histogram's bin; the middle of two values is 2 more in
-    float32."""
+    feature, with two sums; where the value changes, which it does not more often than a feature has `values`, it is
+    judged by the 14 operations of a histogram's bin, and the middle of two values is 2 more in float32."""
     positions = rows * features * found.passed
-    return 16 * positions, 6 * positions
+    judged = min(positions, features * found.searched * values)
+    return 2 * positions + 14 * judged, 6 * judged
 
 
 def lightgbm_histograms(found: Binned, rows: float, features: float, bins: float, integers: bool = False) -> float:

@@ -73,15 +73,15 @@ def task_coordinate_descent(design: Design, sweeps: int, nonzero: int, tasks: in
 
 def least_angles(design: Design, steps: int, active: int, *, gram: bool, made: bool, products: bool) -> Work:
     """LARS. A step with k active columns extends a Cholesky factor (k²), solves with it (2k²), takes the direction's
-    correlation with the other columns (from the Gram matrix 2¼·k(f-k); from X two products), and moves along: ten
-    for each other column."""
+    correlation with the other columns (from the Gram matrix 2¼·k(f-k); from X two products), and moves along: 18 for
+    each column that is active, twelve for each other one. These two were read off counted steps, not derived."""
     n, f, p = design.rows, design.columns, design.precision
     work = Work() if products else design.transposed()
     work += design.gram() if made else Work()
     for step in range(steps):
         k = min(step + 1, active)
         rest = max(f - k, 0)
-        work += arithmetic(3 * k * k + 13 * k + 10 * rest + 40, p)
+        work += arithmetic(3 * k * k + 18 * k + 12 * rest + 3, p)
         if gram:
             work += gemv(rest, k, p, columns=True)
         else:

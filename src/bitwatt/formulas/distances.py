@@ -203,17 +203,27 @@ def tree_query(
 
 
 def tree_radius(
-    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, found: int, wanted: bool
-) -> Work:
+    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, found: int, wanted: bool,
+    *met: int,
+) -> Work:  # fmt: skip
     """As `tree_query`; a node's nearest and farthest point are both taken, which is a power for each feature more. The
-    tree does not tell how many nodes it looked at: taken from the share of points it came to, level by level."""
+    tree does not tell how many nodes it looked at: taken from some queries of many (hundredths for one of them: nodes
+    `met`, sides of boxes it is beyond, boxes it is outside of), else from the share of points it came to, level by
+    level."""
     roots = found if wanted and has_root(metric) else 0
     share = max(computed, found) / max(n * queries, 1)
-    looked = [1.0] if found >= n * queries else _nodes_looked_at(nodes, share)  # all of the tree lies within the radius
+    # All of the tree lies within the radius: nothing was computed but how far a ball's centre is.
+    inside = found >= n * queries and computed <= queries
+    looked = [1.0] if inside else _nodes_looked_at(nodes, share)
     if kind != "KDTree":
         return arithmetic(computed * per_pair(metric, f) + 3 * sum(looked) * queries, DOUBLE, sqrt=roots)
-    work = arithmetic(computed * per_pair(metric, f), DOUBLE, sqrt=roots)
-    return replace(work + _boxes(looked, n, f, box_power(metric)) * queries, estimated=True)
+    work, power = arithmetic(computed * per_pair(metric, f), DOUBLE, sqrt=roots), box_power(metric)
+    if met:
+        boxes, sides, outside = met
+        return work + arithmetic(
+            queries * (boxes * (f * (8 + power) + power) + power * (sides + outside)) / 100, DOUBLE
+        )
+    return replace(work + _boxes(looked, n, f, power) * queries, estimated=True)
 
 
 def _nodes_looked_at(nodes: int, share: float) -> list[float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.arrays import (
     column_sums,
@@ -37,6 +39,14 @@ def expectation(n: int, f: int, k: int, covariance: str, precision: Precision, d
         + log_sum_exp(n, k, precision)
         + arithmetic(n * k + n, precision)
     )
+
+
+def told_apart(work: Work, n: int, k: int) -> Work:
+    """What sums the densities of k components up, marked where it matters: components that are sure of their samples
+    leave next to nothing of the exponentials (20 each, but for the largest) and of log1p (30), and mixtures of few
+    features do little else. A tenth of all work is what counts."""
+    rest = 2 * work.macs + sum(times for kind, _, _, times in work.ops if kind != "compare")
+    return replace(work, estimated=work.estimated or 10 * n * (EXP[0] * (k - 1) + 30) > rest)
 
 
 def moments(n: int, f: int, k: int, covariance: str, precision: Precision, data: Precision | None = None) -> Work:

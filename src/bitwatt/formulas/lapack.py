@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 
 from bitwatt.dtypes import Precision
-from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm
+from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm, left_over
 from bitwatt.records import Product, Work
 
 #: Below this many columns the bidiagonal and tridiagonal solvers iterate; above they divide (LAPACK's SMLSIZ).
 _LEAF = 25
-#: LAPACK's block size: smaller problems run the unblocked code.
-_BLOCK = 32
+#: LAPACK's block size: smaller problems run the unblocked code; and what `ormqr` needs of workspace for its own matrix.
+_BLOCK, _REFLECTORS = 32, 65 * 64
 
 
 def dot(n: float, precision: Precision) -> Work:
@@ -27,19 +27,31 @@ def dot(n: float, precision: Precision) -> Work:
 
 def gemv(m: int, n: int, precision: Precision, *, columns: bool = False) -> Work:
     """A·x. By rows (A in C order): 2mn and the sum of each row's vector registers, 6 (single: 14) per row unless
-    it has less than four elements. By columns
-    (A in Fortran order, or Aᵀ·x of one in C order): four columns at a time, whose sum is added to the result: 2¼·mn."""
-    rest = m * n / 4 if columns else m * (0 if n < 4 else 14 if precision.bits == 32 else 6)
+    it has less than four elements. By columns (A in Fortran order, or Aᵀ·x of one in C order): 2mn and `_gathered`."""
+    rest = _gathered(m, n, precision) if columns else m * (0 if n < 4 else 14 if precision.bits == 32 else 6)
     product = Product(1, m, 1, n, precision, precision)
     return Work(products=((product, 1),)) + arithmetic(rest, precision) if m and n else Work()
 
 
+def _gathered(m: int, n: int, precision: Precision) -> int:
+    """What OpenBLAS adds to the m results of a product that goes by columns. In double four columns (or two that are
+    left over) make one sum, for results that come in fours; others are made one by one, times alpha and added. In
+    single eight columns (or four) make two sums for results that come in sixteens, three for those that come in fours;
+    of two others registers are half empty, which is 4 operations for each column and the end. One column alone does
+    not go through BLAS."""
+    if precision.bits == 64:
+        return 4 * (m // 4) * (n // 4 + (n % 4 >= 2)) + 2 * (m % 4)
+    groups, pair = (n + 4) // 8, m % 4 >= 2 and n > 1
+    return groups * (32 * (m // 16) + 12 * (m % 16 // 4)) + 4 * (n + 1) * pair + 2 * (m % 2)
+
+
 def syrk(n: int, k: int, precision: Precision) -> Work:
     """XᵀX of a k x n matrix: OpenBLAS computes the upper half in 8 x 8 blocks, diagonal blocks whole, then adds each
-    block to the result, once for every 256 rows."""
+    block to the result (in single precision times alpha), once for every 256 rows."""
     full, rest = divmod(n, 8)
     computed = 32 * full * (full + 1) + rest * n
-    added = computed + 36 * full + rest * (rest + 1) // 2
+    added = computed * (2 if precision.bits == 32 else 1) + 36 * full + rest * (rest + 1) // 2
+    computed += left_over(n, n, precision)
     if not (computed and k):
         return Work()
     product = Product(1, 1, computed, k, precision, precision)
@@ -111,8 +123,11 @@ def qr(m: int, n: int, precision: Precision, *, form_q: bool = True, pivoting: b
 
 def svd(m: int, n: int, precision: Precision, *, full: bool = False) -> Work:
     """gesdd with both sets of vectors. Tall (m >= 11/6·n): QR with Q (4mn²), the square R below, Q·U (2mn²). Else the
-    matrix itself. To bidiagonal form and back 8mn² - 4/3·n³ (20/3·n³ for a square one); its vectors by `_divided`."""
+    matrix itself. To bidiagonal form and back 8mn² - 4/3·n³ (20/3·n³ for a square one); its vectors by `_divided`.
+    Of one column there is a reflector, its way back and a product: 6m, and the norm, 5m (in single precision 2m)."""
     m, n = max(m, n), min(m, n)
+    if n == 1 and not full:
+        return arithmetic(6 * m, precision) + arithmetic((2 if precision.bits == 32 else 5) * m, DOUBLE)
     core = _divided(n, precision, 14.9, 35, 4.7, 0)
     norms = 2 * m * n
     if m >= 11 * n / 6:
@@ -140,8 +155,20 @@ def least_squares(m: int, n: int, columns: int, precision: Precision) -> Work:
     core = _divided(n, precision, 6.5, 8.7, 0.6, 96) + 56 * n**2
     more = (columns - 1) * (4 * m * n + (15 if n <= _LEAF else 9.2) * n**2)
     norms = 2 * m * n
-    total = reduced + 5.5 * m * n + core + more
+    total = reduced + 5.5 * m * n + core + more + (_gathered_reflectors(m, n, columns) if tall else 0)
     return arithmetic(max(total - norms, 0), precision) + arithmetic(norms, DOUBLE)
+
+
+def _gathered_reflectors(m: int, n: int, columns: int) -> float:
+    """Reflectors that are applied to b by blocks first make a small matrix of each block: m times its width squared.
+    `gelsd` leaves that to the room it has for the divided problem (of which 2n are in use), as `ormqr` sees it: from 51
+    columns on."""
+    halvings = int(math.log2(max(n / (_LEAF + 1), 1))) + 1
+    room = (11 + 2 * _LEAF + 8 * halvings + columns) * n + (_LEAF + 1) ** 2
+    width = min(_BLOCK, (room - _REFLECTORS) // columns)
+    if not 2 <= width < n:
+        return 0
+    return float(sum((m - begin) * min(width, n - begin) ** 2 for begin in range(0, n, width)))
 
 
 def _divided(n: int, precision: Precision, cubed: float, squared: float, merge: float, secular: float) -> float:
@@ -165,9 +192,25 @@ def eigh(n: int, precision: Precision) -> Work:
     return arithmetic(10 / 3 * n**3 + 98 * n**2 + 230 * n, precision)
 
 
-def eigh_divided(n: int, precision: Precision) -> Work:
-    """syevd (numpy.linalg.eigh, always double): tridiagonal form and back 10/3·n³, divide and conquer between."""
-    return arithmetic(4.2 * n**3 + 13 * n**2 + _divided(n, precision, 7.1, 11.6, 1.4, 45), precision)
+def eigh_divided(n: int, precision: Precision, rank: int = -1) -> Work:
+    """syevd (numpy.linalg.eigh, always double): tridiagonal form and back 10/3·n³, divide and conquer between. Of a
+    matrix without full rank the tridiagonal form is zero but for rounding after as many rows as its rank. Where two
+    parts of it are merged, such values are done at once (LAPACK's deflation): of t columns with v others t·v² instead
+    of t³ are left, and nothing where one of both parts has no others."""
+    core = _divided(n, precision, 7.1, 11.6, 1.4, 45)
+    if 0 <= rank < n:
+        core -= _deflated(0.0, float(n), rank, 1.4, 45)
+    return arithmetic(4.2 * n**3 + 13 * n**2 + core, precision)
+
+
+def _deflated(begin: float, size: float, rank: int, merge: float, secular: float) -> float:
+    """What mergers from `begin` on save by values that are zero."""
+    if size <= _LEAF or begin + size <= rank:
+        return 0.0
+    half = size / 2
+    others = max(rank - begin, 0.0) if begin + half < rank else 0.0
+    saved = merge * size * (size**2 - others**2) + secular * (size**2 - others**2)
+    return saved + sum(_deflated(start, half, rank, merge, secular) for start in (begin, begin + half))
 
 
 def eigh_generalised(n: int, precision: Precision) -> Work:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.arrays import column_means, floats, lanes, row_squares, sparse_width
 from bitwatt.formulas.lapack import gemv, syrk
-from bitwatt.formulas.vector import DOUBLE, EXP, SINGLE, arithmetic, function
+from bitwatt.formulas.vector import DOUBLE, EXP, SINGLE, arithmetic, function, left_over
 from bitwatt.records import Product, TensorSpec, Work
 
 
@@ -99,6 +99,7 @@ def product(m: int, k: int, n: int, precision: Precision) -> Work:
         return arithmetic(2 * m * n, precision)
     both = precision.bits == 32 or k < 8 or (n % 4 and m * k * n <= 1_000_000)
     rest = 2 * m * n if both else m * n
+    rest += 2 * k * left_over(m, n, precision)
     return Work(products=((Product(1, m, n, k, precision, precision), 1),)) + arithmetic(rest, precision)
 
 

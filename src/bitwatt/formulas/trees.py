@@ -147,6 +147,26 @@ def best_splits(growth: Growth, rule: Criterion, features: int, columns: Columns
     return _work(double, single, features * _sorts(growth.searched), not columns.is_plain or bool(rule.present))
 
 
+def _unsure(samples: float, kinds: float) -> float:
+    """Classes among so many samples; where it is one alone its share is one, whose logarithm is known."""
+    return max(distinct_values(samples, kinds) - math.pow(kinds, min(1 - samples, 0.0)), 0.0)
+
+
+def _kinds_of_classes(growth: Growth) -> float:
+    """How many equally likely classes would be there on the left of the positions of one feature, as many as were
+    found: s samples show k·(1 - (1 - 1/k)**s) of k, which is summed over the positions of every node."""
+    low, high = 1.0, 1e3
+    for _ in range(40):
+        kinds = math.sqrt(low * high)
+        rest = 1 - 1 / kinds
+        found = 0.0
+        for nodes, samples in growth.searched:
+            positions = samples / nodes - 1
+            found += nodes * kinds * (positions - rest * (1 - rest**positions) * kinds)
+        low, high = (kinds, high) if found < growth.present else (low, kinds)
+    return low
+
+
 def _sorts(searched: tuple[tuple[int, int], ...]) -> float:
     """Compares of a quick sort with three parts, about 2·n·log2 n."""
     return sum(2 * samples * math.log2(max(samples / nodes, 1.0)) for nodes, samples in searched)
@@ -160,16 +180,19 @@ def random_splits(growth: Growth, rule: Criterion, features: int, columns: Colum
     """
     double = rule.enter * growth.samples + rule.value * growth.nodes + rule.move * growth.smaller
     looked, compares = 0.0, 0.0
+    kinds = _kinds_of_classes(growth) if rule.present else 1.0
     for nodes, samples in growth.searched:
         searches = list(_searches(samples / nodes, growth, columns, 1))
         times = features * nodes * sum(search.alive * search.share for search in searches)
-        lost = max(times - nodes, 0.0) * (0.15 * samples / nodes + 0.7)
+        smaller = 0.15 * samples / nodes + 0.7
+        lost = max(times - nodes, 0.0) * smaller
         double += times * (4 + searches[0].overhead - LOG2 + rule.judge) + rule.move * lost
+        double += rule.present * times * (_unsure(smaller, kinds) + _unsure(samples / nodes - smaller, kinds))
         looked += times
         compares += 4 * features * samples
         if rule.fenwick:
             double += fenwick(times * samples / nodes, times, rule.fenwick)
-    double += _splits_made(growth, rule) + 2 * rule.present * features * len(growth.searched)
+    double += _splits_made(growth, rule)
     if rule.fenwick:
         double += fenwick(growth.samples + growth.descents, growth.nodes + growth.splits, rule.fenwick)
     return _work(double, looked, compares, True)

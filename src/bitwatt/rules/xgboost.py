@@ -22,8 +22,8 @@ from bitwatt.rules._boosters import (
 )
 
 _MODELS = tuple(f"xgboost.XGB{kind}" for kind in ("Classifier", "Regressor", "Ranker", "RFClassifier", "RFRegressor"))
-#: A logistic function in float64, whatever surrounds it.
-_EXP = 13
+#: A logistic function in float64, whatever surrounds it; glibc's log1pf, of more than √2 - 1.
+_EXP, _LOG1P = 13, 31
 
 
 def _objective(facts: dict[str, Any]) -> tuple[float, float]:
@@ -33,7 +33,9 @@ def _objective(facts: dict[str, Any]) -> tuple[float, float]:
         return 0, 0
     if name.startswith(("binary:log", "multi", "reg:logistic", "count", "reg:gamma", "reg:tweedie", "rank")):
         return _EXP, 8
-    return 0, 7
+    if name == "reg:squaredlogerror":  # of prediction and target, for the gradient and again for the hessian
+        return 0, 4 * _LOG1P + 6
+    return 0, 17 if name == "reg:pseudohubererror" else 7
 
 
 def _evaluation(facts: dict[str, Any], trees: float) -> tuple[float, float]:
@@ -47,7 +49,8 @@ def _evaluation(facts: dict[str, Any], trees: float) -> tuple[float, float]:
         double, single = float(_EXP), single + 3
     metrics = facts.get("boost_metrics") or ("logloss" if double else "rmse",)
     for metric in metrics:
-        double, single = double + 2 + (12 if "log" in metric else 0), single + 3
+        double += 2 + (12 if "log" in metric else 0)
+        single += 3 + (2 * _LOG1P if metric == "rmsle" else 0)
     return double, single
 
 
@@ -79,7 +82,7 @@ def fit(**facts: Any) -> Work:
     ways = per_node * (1 + (stored if stored < 1 else gapped(facts)))
     found = replace(found, searched=found.searched * per_node, judged=found.judged * ways * looked / max(features, 1))
     if "colmaker" in updater:
-        grown = xgboost_exact(found, rows * drawn, looked)
+        grown = xgboost_exact(found, rows * drawn, looked, bins(rows, rows, facts))
         sketches = 0
     else:
         is_approximate = "grow_histmaker" in updater  # bins from the samples that were drawn, and their hessians
@@ -103,20 +106,19 @@ def fit(**facts: Any) -> Work:
 def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     """One addition for each tree that is asked for in float32, four where trees have weights (`dart`); a logistic
     function of 13 operations in float64 and 3 in float32, or a softmax of 14 and 2 for each class, unless the margin is
-    asked for. A linear booster takes a product and a sum for each feature. Leaves alone (`pred_leaf`) take
-    comparisons."""
+    asked for. A linear booster takes a product and a sum for each feature instead of trees. Leaves alone (`pred_leaf`)
+    take comparisons."""
     explained(facts.get("pred_contribs"), facts.get("pred_interactions"))
     rows, groups = answered(out, facts), facts.get("boost_groups", 1)
     name = facts.get("objective") or ""
     if facts.get("pred_leaf"):
         return Work()
-    if facts.get("booster") == "gblinear":
-        return arithmetic((2 * facts.get("boost_features", 0) + 1) * groups * rows, SINGLE)
     begin, end = facts.get("iteration_range") or (0, 0)
-    single, double = (
-        used(facts, begin, end) * facts.get("boost_vector", 1) * (4 if facts.get("booster") == "dart" else 1),
-        0.0,
-    )
+    single, double = used(facts, begin, end) * facts.get("boost_vector", 1), 0.0
+    if facts.get("booster") == "gblinear":
+        single = (2 * facts.get("boost_features", 0) + 1) * groups
+    elif facts.get("booster") == "dart":
+        single *= 4
     if facts.get("output_margin") or facts.get("predict_type") == "margin":
         return arithmetic(0, SINGLE, add=single * rows)
     if groups > 1 and name.startswith("multi"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import methods, rounds
-from bitwatt.backends.sklearn.frames import STACK, Frame
+from bitwatt.backends.sklearn.frames import TOP, framed
 from bitwatt.context import current, phase_path
 from bitwatt.imports import when_imported
 from bitwatt.ledger import Row
@@ -69,19 +69,18 @@ def _watched(watch: EstimatorWatch, function: Any) -> Any:
     @functools.wraps(function)
     def train(*args: Any, **kwargs: Any) -> Any:
         context = current() if watch.on else None
-        frames = STACK.get()
-        above = frames[-1] if frames else None
+        above = TOP.get()
         if context is None or (above is not None and above.silent):
             return function(*args, **kwargs)
         scope = f"{above.scope}.train" if above is not None else "train"
-        frame = Frame(None, "train", above.phase if above is not None else "fit", scope, silent=True)
-        reset = STACK.set((*frames, frame))
+        frame = framed(None, "train", above.phase if above is not None else "fit", scope, silent=True)
+        reset = TOP.set(frame)
         try:
             booster = function(*args, **kwargs)
         finally:
-            STACK.reset(reset)
+            TOP.reset(reset)
         frame.estimator = booster
-        watch.record(frame, function, (), _shape(args, kwargs), booster, context)
+        watch.record(frame, watch.plan(type(booster), "train", function), (), _shape(args, kwargs), booster, context)
         return booster
 
     train.__bitwatt_original__ = True  # type: ignore[attr-defined]
@@ -94,17 +93,16 @@ def _validated(watch: EstimatorWatch, function: Any) -> Any:
     @functools.wraps(function)
     def cv(*args: Any, **kwargs: Any) -> Any:
         context = current() if watch.on else None
-        frames = STACK.get()
-        above = frames[-1] if frames else None
+        above = TOP.get()
         if context is None or (above is not None and above.silent):
             return function(*args, **kwargs)
         scope = f"{above.scope}.cv" if above is not None else "cv"
-        frame = Frame(None, "cv", above.phase if above is not None else "fit", scope)
-        reset = STACK.set((*frames, frame))
+        frame = framed(None, "cv", above.phase if above is not None else "fit", scope)
+        reset = TOP.set(frame)
         try:
             result = function(*args, **kwargs)
         finally:
-            STACK.reset(reset)
+            TOP.reset(reset)
             rounds.settle(watch, context.token)
         if function.__module__.startswith("catboost"):
             known = _folds(function, args, kwargs, result)

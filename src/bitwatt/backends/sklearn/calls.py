@@ -7,53 +7,34 @@ as in a row of many. So a note is only what had to be read at once; even whether
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bitwatt.backends.harvest import Folder
 from bitwatt.backends.sklearn import facts
-from bitwatt.backends.sklearn.names import op_name
+from bitwatt.backends.sklearn.plans import Plan
 from bitwatt.context import phase_path
 from bitwatt.ledger import Ledger, Row
-from bitwatt.records import Layer, Op, TensorSpec
+from bitwatt.records import Layer, Op
 
-#: What a call is made of, in the order of the arguments of `Call`.
-Note = tuple[
-    str, str, type, str, Any, facts.Items, facts.Items, list[Any], tuple[str, ...], dict[tuple[Any, ...], int],
-    TensorSpec | None,
-]  # fmt: skip
+#: What was called: the method, parameters and facts of the fitted estimator, arguments and result, what probes saw.
+#: Objects go by their identity. Equal calls need not have equal ones: the ledger finds them.
+Call = tuple[Plan, facts.Known, facts.Known, facts.Given, tuple[tuple[tuple[Any, ...], int], ...]]
+#: Phase, scope, and what was called there.
+Note = tuple[str, str, Call]
 
 #: So many calls are noted before they are counted, and so many different ones are held before they go to the ledger:
 #: few enough to be young when they are thrown away.
 MANY = 256
 
 
-class Call:
-    """Calls that are equal at first sight, with what had to be read at once; the rest can wait."""
-
-    __slots__ = ("arguments", "calls", "fitted", "function", "keywords", "kind", "method", "op", "out", "parameters",
-                 "phase", "probes", "scope")  # fmt: skip
-
-    def __init__(
-        self, phase: str, scope: str, kind: type, method: str, function: Any, parameters: facts.Items,
-        fitted: facts.Items, arguments: list[Any], keywords: tuple[str, ...],
-        probes: Mapping[tuple[Any, ...], int], out: TensorSpec | None,
-    ) -> None:  # fmt: skip
-        self.phase, self.scope, self.kind, self.method, self.function = phase, scope, kind, method, function
-        self.parameters, self.fitted, self.arguments, self.keywords = parameters, fitted, arguments, keywords
-        self.probes, self.out = probes, out
-        self.op: Op | None = None
-        self.calls = 0
-
-    def told(self) -> Op:
-        if self.op is None:
-            known = self.parameters + facts.settled(self.fitted)
-            known += facts.named(self.function, self.arguments, self.keywords)
-            if self.probes:
-                known += (("probes", _sorted([(*what, times) for what, times in self.probes.items()])),)
-            out = (self.out,) if self.out is not None else ()
-            self.op = Op(op_name(self.kind, self.method, self.function), known, out)
-        return self.op
+def _told(call: Call) -> Op:
+    plan, parameters, learnt, given, probes = call
+    known = parameters.items + learnt.items + facts.named(plan.function, given.values, given.keywords)
+    if probes:
+        known += (("probes", _sorted([(*what, times) for what, times in probes])),)
+    return Op(plan.name, known, (given.out,) if given.out is not None else ())
 
 
 def _sorted(seen: list[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -70,11 +51,9 @@ class Calls:
         self, phases: tuple[str, ...], layers: dict[str, Layer], lost: Callable[[str, Exception], None]
     ) -> None:
         self._phases, self._layers, self._lost = phases, layers, lost
-        #: By what tells calls apart, where values go by their identity, which holds as long as their call is here.
-        #: Equal calls need not have one key: the ledger finds them.
-        self._known: dict[tuple[Any, ...], Call] = {}
+        self._known: dict[Note, int] = {}
+        self._ops: dict[Call, Op] = {}  # of those that are known
         self.waiting: list[Note] = []
-        self._counted: list[Call] = []
         self._ledger = Ledger()
         self._lock = threading.Lock()
 
@@ -99,38 +78,32 @@ class Calls:
     def _count(self) -> None:
         batch = self.waiting[:]
         del self.waiting[: len(batch)]  # other threads may have noted more by now
-        for note in batch:
-            try:
-                call = self._found(note)
-            except Exception as error:
-                self._lost(f"{note[2].__name__}.{note[3]}", error)
+        known, ops = self._known, self._ops
+        for note, times in Counter(batch).items():
+            if note in known:
+                known[note] += times
                 continue
-            if not call.calls:
-                self._counted.append(call)
-            call.calls += 1
-
-    def _found(self, note: Note) -> Call:
-        phase, scope, kind, method, function, parameters, fitted, values, keywords, probes, out = note
-        key = (
-            phase, scope, kind, method, id(function), id(parameters), id(fitted), id(out), keywords,
-            *map(id, values), *probes.items(),
-        )  # fmt: skip
-        call = self._known.get(key)
-        if call is None:
-            call = Call(*note)
-            call.told()  # what it is read from may be let go
-            self._known[key] = call
+            _, scope, call = note
+            op = ops.get(call)
+            if op is None:
+                plan = call[0]
+                try:
+                    op = ops[call] = _told(call)  # at once: what it is read from may be let go
+                except Exception as error:
+                    self._lost(f"{plan.kind.__name__}.{plan.method}", error)
+                    continue
+            known[note] = times
             if scope not in self._layers:
-                self._layers[scope] = Layer(kind.__name__)
-        return call
+                self._layers[scope] = Layer(call[0].kind.__name__)
 
     def _enter(self) -> None:
-        self._known = {}
-        for call in self._counted:
-            phase = phase_path(call.phase, self._phases, self._phases)
-            self._ledger.add(phase, call.scope, call.told(), call.calls)
-            call.calls = 0
-        self._counted.clear()
+        paths: dict[str, str] = {}
+        for (found, scope, call), times in self._known.items():
+            phase = paths.get(found)
+            if phase is None:
+                phase = paths[found] = phase_path(found, self._phases, self._phases)
+            self._ledger.add(phase, scope, self._ops[call], times)
+        self._known, self._ops = {}, {}
 
     @property
     def size(self) -> int:

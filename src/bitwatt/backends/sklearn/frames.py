@@ -1,4 +1,4 @@
-"""Calls of estimators under way: a stack of frames, carried by a context variable into threads and tasks."""
+"""Calls of estimators under way: the innermost is in a context variable, which carries it into threads and tasks."""
 
 from __future__ import annotations
 
@@ -10,28 +10,27 @@ from bitwatt.backends.sklearn.names import listed_name, steps_of
 
 #: Names, and what they name: a part, or the qualified name of its class where the part is in another process.
 Parts = tuple[tuple[str, Any], ...]
+_NOTHING: frozenset[str] = frozenset()
 
 
 class Frame:
-    """One call of a method of an estimator, or a fold of a cross-validation (`estimator` is then None)."""
+    """One call of a method of an estimator, or a fold of a cross-validation (`estimator` is then None). It has no
+    constructor: there is one for every call, and only what differs is set (`framed` makes the rarer ones)."""
 
-    __slots__ = ("again", "began", "estimator", "kinds", "mark", "method", "outer", "phase", "probes", "scope",
-                 "silent", "told", "unheard")  # fmt: skip
-
-    def __init__(
-        self, estimator: Any, method: str, phase: str, scope: str, silent: bool = False, kinds: Parts = (),
-        unheard: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
-        self.estimator, self.method, self.phase, self.scope = estimator, method, phase, scope
-        self.silent = silent  # its rule speaks for everything inside
-        self.unheard = unheard  # probes that its rule has no use for
-        self.probes: dict[tuple[Any, ...], int] = {}
-        self.again: tuple[Any, ...] | None = None  # what a probe was called with last, and the sizes it read
-        self.began = 0.0  # by the clock, for the outermost
-        self.mark: Any = None  # of the meter's, for the outermost
-        self.outer: Frame | None = None  # the method of the same estimator that called this one
-        self.told: tuple[Any, Any] | None = None  # parameters and facts, as such a method that it called has read them
-        self.kinds = kinds  # parts that went to a worker, or stayed where their estimator is
+    estimator: Any = None
+    method: str
+    phase: str
+    scope: str
+    probes: dict[tuple[Any, ...], int]
+    silent = False  # its rule speaks for everything inside
+    unheard = _NOTHING  # probes that its rule has no use for
+    kinds: Parts = ()  # parts that went to a worker, or stayed where their estimator is
+    again: tuple[Any, ...] | None = None  # what a probe was called with last, and the sizes it read
+    began = 0.0  # by the clock, for the outermost
+    mark: Any = None  # of the meter's, for the outermost
+    outer: Frame | None = None  # the method of the same estimator that called this one
+    told: tuple[Any, Any] | None = None  # parameters and facts, as such a method that it called has read them
+    held: Mapping[str, Any] | None = None  # attributes of the estimator then, if both are fits
 
     def parts(self) -> Parts:
         """What this estimator calls its parts."""
@@ -46,11 +45,23 @@ class Frame:
         if self.estimator is not None and (known := listed_name(self.estimator, child)) is not None:
             return known
         parts, kind = self.parts(), type(child)
+        if not parts:
+            return kind.__name__
         for name, part in parts:
             if part is child:
                 return name
         alike = {name for name, part in parts if type(part) is kind or (type(part) is str and part == qualified(kind))}
         return alike.pop() if len(alike) == 1 else kind.__name__
+
+
+def framed(
+    estimator: Any, method: str, phase: str, scope: str, silent: bool = False, kinds: Parts = (),
+    unheard: frozenset[str] = _NOTHING,
+) -> Frame:  # fmt: skip
+    frame = Frame()
+    frame.estimator, frame.method, frame.phase, frame.scope = estimator, method, phase, scope
+    frame.silent, frame.kinds, frame.unheard, frame.probes = silent, kinds, unheard, {}
+    return frame
 
 
 def tally(probes: dict[tuple[Any, ...], int], more: Mapping[tuple[Any, ...], int]) -> None:
@@ -62,9 +73,4 @@ def qualified(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-STACK: ContextVar[tuple[Frame, ...]] = ContextVar("bitwatt_estimators", default=())
-
-
-def top() -> Frame | None:
-    frames = STACK.get()
-    return frames[-1] if frames else None
+TOP: ContextVar[Frame | None] = ContextVar("bitwatt_estimators", default=None)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import own
-from bitwatt.backends.sklearn.frames import STACK
-from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, PHASES, library_of
-from bitwatt.context import current
+from bitwatt.backends.sklearn.frames import TOP
+from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, library_of
+from bitwatt.backends.sklearn.plans import Plan
+from bitwatt.context import CONTEXT, current
 
 if TYPE_CHECKING:
     from bitwatt.backends.sklearn.watch import EstimatorWatch
@@ -97,31 +98,38 @@ def _watched(watching: type[EstimatorWatch], name: str, function: Callable[..., 
 
 
 def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    plans: dict[type, Plan] = {}  # for classes of libraries, which stay
+
     @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         watch = watching.now
-        context = current() if watch is not None else None
-        if watch is None or context is None:
+        if watch is None:
             return function(self, *args, **kwargs)
-        frames = STACK.get()
-        above = frames[-1] if frames else None
+        above = TOP.get()
         if above is not None and (above.silent or (above.estimator is self and above.method == name)):
             return function(self, *args, **kwargs)  # a parent's method of the same name, or part of a known whole
-        frame = watch.enter(self, name, above)
-        reset = STACK.set((*frames, frame))
+        context = CONTEXT.get()
+        if context is None or not context.token.open:
+            context = current()
+            if context is None:
+                return function(self, *args, **kwargs)
+        kind = type(self)
+        plan = plans.get(kind)
+        if plan is None:
+            plan = watch.plan(kind, name, function)
+            if library_of(kind) in LIBRARIES:
+                plans[kind] = plan
+        frame = watch.enter(self, plan, above, context)
+        reset = TOP.set(frame)
         try:
             result = function(self, *args, **kwargs)
         except BaseException:
-            STACK.reset(reset)
+            TOP.reset(reset)
             watch.failed(frame, context)
             raise
-        STACK.reset(reset)
-        watch.record(frame, function, args, kwargs, result, context)
+        TOP.reset(reset)
+        watch.record(frame, plan, args, kwargs, result, context)
         return result
 
     setattr(method, _MARK, True)  # nothing more: scikit-learn's `delayed` pickles what it finds on a function
     return method
-
-
-def phase_of(name: str) -> str:
-    return PHASES.get(name, "fit")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from numpy import ndarray
+
 #: Libraries whose estimators have rules. Methods of other classes are the user's own code.
 LIBRARIES = ("sklearn", "xgboost", "lightgbm", "catboost")
 
@@ -71,11 +73,25 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
         parts = held.get(attribute)
         if parts is not None and isinstance(parts, (list, tuple)):
             found += [(str(part[0]), part[1]) for part in parts if isinstance(part, tuple) and len(part) >= 2]
-    for attribute, part in held.items():
-        kind: type = type(part)
-        if kind not in _NEVER and _is_part(kind) and not attribute.startswith("_"):
-            found.append((attribute.rstrip("_"), part))
+    kinds = {kind for kind in {*map(type, held.values())} - _NEVER if _is_part(kind)}
+    if kinds:
+        found += [
+            (attribute.rstrip("_"), part)
+            for attribute, part in held.items()
+            if type(part) in kinds and not attribute.startswith("_")
+        ]
     return found
+
+
+def maybe_parts(estimator: Any) -> set[type]:
+    """Classes among which those of its parts are, quickly."""
+    held = estimator.__dict__
+    found = {*map(type, held.values())}
+    for attribute in _LISTS:
+        parts = held.get(attribute)
+        if parts is not None and isinstance(parts, (list, tuple)):
+            found.update([type(part[1]) for part in parts if isinstance(part, tuple) and len(part) >= 2])
+    return found - _NEVER
 
 
 def listed_name(estimator: Any, child: Any) -> str | None:
@@ -92,7 +108,7 @@ def listed_name(estimator: Any, child: Any) -> str | None:
 
 _LISTS = ("steps", "transformers", "transformer_list", "estimators")
 #: Most attributes are of these, and no parts.
-_NEVER = frozenset({type(None), bool, int, float, str, list, tuple, dict})
+_NEVER = frozenset({type(None), bool, int, float, str, list, tuple, dict, ndarray})
 
 
 @functools.cache

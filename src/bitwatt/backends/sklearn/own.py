@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import facts
-from bitwatt.backends.sklearn.frames import STACK, Frame
-from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, library_of, own_name, steps_of
+from bitwatt.backends.sklearn.frames import TOP, Frame
+from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, library_of, maybe_parts, own_name, steps_of
 from bitwatt.context import Context, current, phase_path
 from bitwatt.ledger import Row
 from bitwatt.records import Op
@@ -69,7 +69,7 @@ def install(watch: EstimatorWatch) -> Undo:
     @functools.wraps(names)
     def validate(self: Any, given: Any) -> Any:
         if watch.on and current() is not None:
-            for part in {type(part) for _, part in steps_of(self)} - met:
+            for part in {type(part) for _, part in steps_of(self)} - met if maybe_parts(self) - met else ():
                 met.add(part)
                 for kind in part.__mro__[:-1]:
                     undo.extend(wrap(watch, kind))
@@ -133,21 +133,20 @@ def _watched(watch: EstimatorWatch, kind: type, name: str, function: Callable[..
     @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         context = current() if watch.on else None
-        frames = STACK.get()
-        above = frames[-1] if frames else None
+        above = TOP.get()
         if context is None or (above is not None and above.silent):
             return function(self, *args, **kwargs)
-        frame = watch.enter(self, name, above)
+        frame = watch.enter(self, watch.plan(type(self), name, function), above, context)
         frame.method = f"own {name}"  # a library's method of the same name, called by this one, is an op beside it
-        reset, before = STACK.set((*frames, frame)), _noted(watch, context)
+        reset, before = TOP.set(frame), _noted(watch, context)
         try:
             result = function(self, *args, **kwargs)
         except BaseException:
-            STACK.reset(reset)
+            TOP.reset(reset)
             frame.method = name
             watch.failed(frame, context)
             raise
-        STACK.reset(reset)
+        TOP.reset(reset)
         called = own_name(defined() or type(self)), name
         delegates = _noted(watch, context) != before
         _record(watch, frame, called, _told(self, function, args, kwargs, result), delegates, context)
@@ -165,10 +164,11 @@ def _told(estimator: Any, function: Any, args: Any, kwargs: Any, result: Any) ->
     """What a rule may want to know: arguments, hyper-parameters, attributes of the fitted estimator; and the result."""
     known: facts.Items = ()
     if hasattr(estimator, "__dict__"):
-        known = facts.hyper_parameters(estimator) + facts.settled(facts.fitted(estimator, True))
-    known += facts.named(function, facts.arguments(args, kwargs), tuple(kwargs))
-    out = facts.output(result)
-    return known, (out,) if out is not None else ()
+        parameters, learnt = facts.known(estimator, True)
+        known = parameters.items + learnt.items
+    given = facts.given(args, kwargs, result)
+    known += facts.named(function, given.values, given.keywords)
+    return known, (given.out,) if given.out is not None else ()
 
 
 def _record(

@@ -10,7 +10,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import own
-from bitwatt.backends.sklearn.frames import STACK, Frame, Parts, qualified
+from bitwatt.backends.sklearn.frames import TOP, Frame, Parts, framed, qualified
 from bitwatt.backends.sklearn.travel import HOMES, Brought, Home, Landing, Place, Returning, process
 from bitwatt.backends.watchers import WATCHERS
 from bitwatt.context import CONTEXT, Token, current, opened
@@ -35,8 +35,13 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
         context = current() if watch.on else None
         if context is None:
             return original(self, iterable)
-        home = Home(watch, context, STACK.get())
-        tasks = _SizedTasks if hasattr(iterable, "__len__") else _Tasks
+        frame, sized = TOP.get(), hasattr(iterable, "__len__")
+        if _runs_in_turn(self):
+            if frame is not None and frame.silent:
+                return original(self, iterable)
+            return original(self, (_SizedTurns if sized else _Turns)(iterable, frame))
+        home = Home(watch, context, frame)
+        tasks = _SizedTasks if sized else _Tasks
         try:
             results = original(self, tasks(iterable, home))
         except BaseException as error:
@@ -101,9 +106,10 @@ class _SizedTasks(_Tasks):
 
 
 def _placed(tasks: Iterator[Any], home: Home) -> Iterator[Any]:
-    frame = home.frames[-1] if home.frames else Frame(None, "", "", "")
+    frame = home.frame if home.frame is not None else framed(None, "", "", "")
     parts = frame.parts()
     kinds = tuple([(name, part if isinstance(part, str) else qualified(type(part))) for name, part in parts])
+    ids = {id(part) for _, part in parts}
     begins = (process(), home.number, home.context.phases, frame.phase)
     inside = Place(*begins, frame.scope, frame.silent, False, kinds, (), frame.unheard)
     for number, task in enumerate(tasks):
@@ -116,10 +122,50 @@ def _placed(tasks: Iterator[Any], home: Home) -> Iterator[Any]:
             scope = f"{frame.scope}.{fold}" if frame.scope else fold
             place = Place(*begins, scope, frame.silent, True, (), (), frozenset())
         else:
-            known = [(i, name) for i, arg in enumerate(args) for name, part in parts if part is arg] if parts else ()
-            place = inside._replace(known=tuple(known)) if known else inside
+            known = not ids.isdisjoint(map(id, args)) and _known(args, parts)
+            place = inside._replace(known=known) if known else inside
         home.sent += 1
         yield Task(place, function, home), args, kwargs
+
+
+def _runs_in_turn(parallel: Any) -> bool:
+    """One job of joblib's own backends: its tasks run one after the other, where it was called, before it returns."""
+    own = type(getattr(parallel, "_backend", None)).__module__ == "joblib._parallel_backends"
+    return own and parallel.n_jobs == 1 and not getattr(parallel, "return_generator", False)
+
+
+class _Turns:
+    """Tasks that run in turn: only folds are new places."""
+
+    def __init__(self, tasks: Any, above: Frame | None) -> None:
+        self.tasks, self.above = tasks, above
+
+    def __iter__(self) -> Iterator[Any]:
+        above = self.above
+        phase, begins = ("", "") if above is None else (above.phase, f"{above.scope}." if above.scope else "")
+        for number, task in enumerate(self.tasks):
+            fold = _fold(task[0], task[2], number) if isinstance(task, tuple) and len(task) == 3 else ""
+            yield (_in_fold(task[0], phase, begins + fold), *task[1:]) if fold else task
+
+
+class _SizedTurns(_Turns):
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+
+def _in_fold(function: Any, phase: str, scope: str) -> Any:
+    def fold(*args: Any, **kwargs: Any) -> Any:
+        reset = TOP.set(framed(None, "", phase, scope))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            TOP.reset(reset)
+
+    return fold
+
+
+def _known(args: Any, parts: Parts) -> tuple[tuple[int, str], ...]:
+    return tuple([(i, name) for i, arg in enumerate(args) for name, part in parts if part is arg])
 
 
 def _fold(function: Any, kwargs: Any, number: int) -> str:
@@ -162,22 +208,21 @@ class Task:
 
     def _here(self, home: Home, args: Any, kwargs: Any) -> Any:
         home.ran_here = True
-        frames, place = home.frames, self.place
-        alone = home.thread == get_ident() and STACK.get() is frames  # in turn, where joblib was called
+        frame, place = home.frame, self.place
+        alone = home.thread == get_ident() and TOP.get() is frame  # in turn, where joblib was called
         if alone and not place.is_fold:
             return self.function(*args, **kwargs)
         probes: dict[tuple[Any, ...], int] = {}
         if place.is_fold:
-            frames = (*frames, Frame(None, "", place.phase, place.scope))
-        elif frames:  # threads must not count in one frame
-            mine = copy.copy(frames[-1])
-            mine.probes, mine.kinds = probes, mine.kinds + self._parts(args)  # Dask copies what it sends to threads
-            frames = (*frames[:-1], mine)
-        before, reset = None if alone else CONTEXT.set(home.context), STACK.set(frames)
+            frame = framed(None, "", place.phase, place.scope)
+        elif frame is not None:  # threads must not count in one frame
+            frame = copy.copy(frame)
+            frame.probes, frame.kinds = probes, frame.kinds + self._parts(args)  # Dask copies what it sends to threads
+        before, reset = None if alone else CONTEXT.set(home.context), TOP.set(frame)
         try:
             return self.function(*args, **kwargs)
         finally:
-            STACK.reset(reset)
+            TOP.reset(reset)
             if before is not None:
                 CONTEXT.reset(before)
             if probes:
@@ -186,14 +231,14 @@ class Task:
     def _elsewhere(self, args: Any, kwargs: Any) -> Any:
         place = self.place
         kinds = self._parts(args) + place.kinds
-        frame = Frame(None, "", place.phase, place.scope, place.silent, kinds, place.unheard)
+        frame = framed(None, "", place.phase, place.scope, place.silent, kinds, place.unheard)
         with opened("worker", phases=place.phases) as context:
-            reset = STACK.set((frame,) if place.scope else ())
+            reset = TOP.set(frame if place.scope else None)
             own.catch_up()
             try:
                 value = self.function(*args, **kwargs)
             finally:
-                STACK.reset(reset)
+                TOP.reset(reset)
             probes = frame.probes if not place.is_fold else {}  # no rule speaks for a fold
             try:
                 brought = _harvested(context.token, probes)

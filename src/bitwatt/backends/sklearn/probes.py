@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bitwatt.backends.sklearn.frames import STACK
+from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES
 from bitwatt.imports import when_imported
 
@@ -198,8 +198,8 @@ def _simple(one: Probe, function: Any) -> Any:
     name, sizes, alone = one.name, one.sizes, (one.name,)
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        frames = STACK.get()
-        if not frames or name in frames[-1].unheard:
+        frame = TOP.get()
+        if frame is None or name in frame.unheard:
             return function(*args, **kwargs)
         result = function(*args, **kwargs)
         seen = alone
@@ -208,7 +208,7 @@ def _simple(one: Probe, function: Any) -> Any:
                 seen = (name, *(sizes(args, kwargs, result) or ()))
             except Exception as error:
                 seen = _lost(name, error)
-        probes = frames[-1].probes
+        probes = frame.probes
         probes[seen] = probes.get(seen, 0) + 1
         return result
 
@@ -223,10 +223,9 @@ def _again(one: Probe, function: Any) -> Any:
     last = max(one.decide)
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        frames = STACK.get()
-        if not frames or name in frames[-1].unheard:
+        frame = TOP.get()
+        if frame is None or name in frame.unheard:
             return function(*args, **kwargs)
-        frame = frames[-1]
         result = function(*args, **kwargs)
         known = frame.again
         if (
@@ -258,16 +257,17 @@ def _calling(one: Probe, function: Any) -> Any:
     count = _simple(one, function)
 
     def counted(*args: Any, **kwargs: Any) -> Any:
-        frames = STACK.get()
-        known = _deciding.get(getattr(args[0], "__func__", None)) if frames and args else None
-        if known is None or known[0].name in frames[-1].unheard:
+        frame = TOP.get()
+        known = _deciding.get(getattr(args[0], "__func__", None)) if frame is not None and args else None
+        if frame is None or known is None or known[0].name in frame.unheard:
             return count(*args, **kwargs)
-        (inner, bare), loss, probes, times = known, args[0].__self__, frames[-1].probes, 0
+        (inner, bare), loss, probes, times = known, args[0].__self__, frame.probes, 0
+        compute = bare.__get__(loss)  # a method takes arguments as they come: it is called on and on
 
         def numbered(*given: Any) -> Any:
             nonlocal times
             times += 1
-            return bare(loss, *given)
+            return compute(*given)
 
         result = count(numbered, *args[1:], **kwargs)
         try:
@@ -283,8 +283,8 @@ def _calling(one: Probe, function: Any) -> Any:
 
 def _around(one: Probe, function: Any) -> Any:
     def counted(*args: Any, **kwargs: Any) -> Any:
-        frames = STACK.get()
-        if not frames or one.name in frames[-1].unheard:
+        frame = TOP.get()
+        if frame is None or one.name in frame.unheard:
             return function(*args, **kwargs)
         told: dict[str, Any] = kwargs
         if one.before is not None:
@@ -301,7 +301,7 @@ def _around(one: Probe, function: Any) -> Any:
             seen = (one.name, *found)
         except Exception as error:
             seen = _lost(one.name, error)
-        probes = frames[-1].probes
+        probes = frame.probes
         probes[seen] = probes.get(seen, 0) + 1
         if one.handing is None:
             return result

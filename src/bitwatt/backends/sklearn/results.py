@@ -13,25 +13,21 @@ from typing import Any
 Look = Callable[[Any, tuple[Any, ...], Any], tuple[Any, ...] | None]
 
 _looks: dict[tuple[str, str], tuple[str, Look]] = {}
-_known: dict[tuple[type, str], tuple[str, Look] | None] = {}
 
 
 def look(method: str, name: str, reader: Look, *classes: str) -> None:
     """Look at this method of these classes, known by their qualified names, and of those below them."""
     _looks.update(dict.fromkeys([(kind, method) for kind in classes], (name, reader)))
-    _known.clear()
 
 
-def told(estimator: Any, method: str, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
-    """(name, *values), if anybody looks at this method."""
-    key = (type(estimator), method)
-    try:
-        found = _known[key]
-    except KeyError:
-        names = (f"{parent.__module__}.{parent.__qualname__}" for parent in key[0].__mro__)
-        found = _known[key] = next((_looks[name, method] for name in names if (name, method) in _looks), None)
-    if found is None:
-        return None
+def looks_at(kind: type, method: str) -> tuple[str, Look] | None:
+    """Who looks at this method, and the name for what is seen."""
+    names = (f"{parent.__module__}.{parent.__qualname__}" for parent in kind.__mro__)
+    return next((_looks[name, method] for name in names if (name, method) in _looks), None)
+
+
+def told(found: tuple[str, Look], estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """(name, *values)."""
     try:
         values = found[1](estimator, args, result)
     except (AttributeError, LookupError, TypeError, ValueError):  # data of another kind: lists, frames, keywords

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import facts
-from bitwatt.backends.sklearn.frames import STACK, Frame
+from bitwatt.backends.sklearn.frames import TOP, Frame, framed
 from bitwatt.context import Context, Token, current, phase_path
 from bitwatt.ledger import Row
 from bitwatt.records import Op
@@ -35,14 +35,15 @@ class Loop:
     def __init__(self, booster: Any, function: Any, context: Context, above: Frame | None) -> None:
         self.booster, self.function, self.context = booster, function, context
         scope = type(booster).__name__ if above is None else above.scope
-        self.frame = Frame(booster, "train", above.phase if above is not None else "fit", scope, silent=True)
+        self.frame = framed(booster, "train", above.phase if above is not None else "fit", scope, silent=True)
 
     def settle(self, watch: EstimatorWatch) -> None:
         seen = [what for what in self.frame.probes if what[0] == "round"]
         size = {"rows": seen[-1][1], "columns": seen[-1][2]} if seen else {}
         if not seen:  # a model that was trained before, evaluated
             self.frame.method = "eval_set"
-        watch.record(self.frame, self.function, (), size, self.booster, self.context)
+        plan = watch.plan(type(self.booster), self.frame.method, self.function)
+        watch.record(self.frame, plan, (), size, self.booster, self.context)
 
 
 def settle(watch: EstimatorWatch, token: Token | None = None) -> None:
@@ -143,14 +144,13 @@ def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell
         context = current() if watch.on else None
         if context is None:
             return original(self, *args, **kwargs)
-        frames = STACK.get()
-        above = frames[-1] if frames else None
+        above = TOP.get()
         frame = above if above is not None and above.silent else _loop(watch, self, original, context, above).frame
-        reset = STACK.set((*frames, frame))  # what it calls of its own is part of the round
+        reset = TOP.set(frame)  # what it calls of its own is part of the round
         try:
             result = original(self, *args, **kwargs)
         finally:
-            STACK.reset(reset)
+            TOP.reset(reset)
         try:
             told, own = tell(self, *args, **kwargs)
         except Exception as error:  # the training comes first

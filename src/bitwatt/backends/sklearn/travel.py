@@ -58,8 +58,8 @@ class Brought(NamedTuple):
 class Home:
     """One call of Parallel: where its tasks belong, and what came back for it."""
 
-    def __init__(self, watch: EstimatorWatch, context: Context, frames: tuple[Frame, ...]) -> None:
-        self.watch, self.context, self.frames = watch, context, frames
+    def __init__(self, watch: EstimatorWatch, context: Context, frame: Frame | None) -> None:
+        self.watch, self.context, self.frame = watch, context, frame
         self.number = next(_numbers)
         self.thread = threading.get_ident()
         self.sent = 0
@@ -94,10 +94,9 @@ class Home:
         for brought in news:
             self.watch.add(self.context, brought.rows, brought.kinds, brought.notes)
             seen.append(brought.probes)
-        if self.frames:
-            frame = self.frames[-1]
+        if self.frame is not None:
             for one in seen:
-                tally(frame.probes, one)
+                tally(self.frame.probes, one)
 
     def close(self, reason: str) -> None:
         self.settle()

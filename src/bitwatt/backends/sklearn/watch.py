@@ -11,13 +11,12 @@ from bitwatt.backends.harvest import Folder, Harvest
 from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds
 from bitwatt.backends.sklearn.calls import MANY, Calls
 from bitwatt.backends.sklearn.frames import Frame
+from bitwatt.backends.sklearn.plans import FITS, Plan
 from bitwatt.backends.text import _torch_state
-from bitwatt.context import Context, Token, current, entered, left, phase_path
+from bitwatt.context import Context, Token, entered, left, phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer
 
-#: Methods after which an estimator knows new things.
-_FITS = frozenset({"fit", "partial_fit", "fit_transform", "fit_predict"})
 #: Remarks that are kept: their texts may hold what differs each time.
 _NOTES = 100
 #: Distinct calls in a ledger before they are folded.
@@ -39,7 +38,7 @@ class EstimatorWatch:
         self._room = _ROOM
         self.loops: dict[tuple[int, Context], rounds.Loop] = {}
         self._undo: list[Callable[[], None]] = []
-        self._manners: dict[tuple[type, str], tuple[bool, frozenset[str], str]] = {}
+        self._plans: dict[tuple[type, str, Any], Plan] = {}
 
     def start(self) -> None:
         type(self).now = self
@@ -60,49 +59,53 @@ class EstimatorWatch:
     def arrive(self) -> None:
         """A patch holds for every thread."""
 
-    leave = arrive
+    begin = leave = arrive
 
     def forget(self) -> None:
         self.on = False
         if type(self).now is self:
             type(self).now = None
 
-    def enter(self, estimator: Any, method: str, above: Frame | None) -> Frame:
-        kind = type(estimator)
-        known = self._manners.get((kind, method))
+    def plan(self, kind: type, method: str, function: Any) -> Plan:
+        key = (kind, method, function)
+        known = self._plans.get(key)
         if known is None:
-            known = facts.is_whole(kind, method), probes.unheard_by(kind), methods.phase_of(method)
-            self._manners[kind, method] = known
-        silent, unheard, phase = known
+            known = self._plans[key] = Plan(kind, method, function)
+        return known
+
+    def enter(self, estimator: Any, plan: Plan, above: Frame | None, context: Context) -> Frame:
+        frame = Frame()
+        frame.estimator, frame.method, frame.unheard, frame.probes = estimator, plan.method, plan.unheard, {}
+        if plan.silent:
+            frame.silent = True
         if above is None:
-            frame = Frame(estimator, method, phase, kind.__name__, silent, (), unheard)
-            frame.mark = entered(current(), phase)
+            frame.phase, frame.scope = plan.phase, plan.kind.__name__
+            frame.mark = entered(context, plan.phase)
             frame.began = time.perf_counter()
             return frame
-        is_own = above.estimator is estimator  # score calls predict, predict calls decision_function
-        scope = above.scope if is_own else f"{above.scope}.{above.name_of(estimator)}"
-        frame = Frame(estimator, method, above.phase or phase, scope, silent, (), unheard)
-        if is_own and above.method not in _FITS:
-            frame.outer = above
+        frame.phase = above.phase or plan.phase
+        if above.estimator is estimator:  # score calls predict, predict calls decision_function
+            frame.scope, frame.outer = above.scope, above
+        else:
+            frame.scope = f"{above.scope}.{above.name_of(estimator)}"
         return frame
 
-    def record(self, frame: Frame, function: Any, args: Any, kwargs: Any, result: Any, context: Context) -> None:
+    def record(self, frame: Frame, plan: Plan, args: Any, kwargs: Any, result: Any, context: Context) -> None:
         """It is called for every method that ends, so it does at once only what cannot wait."""
         try:
-            estimator, method, phase, scope = frame.estimator, frame.method, frame.phase, frame.scope
-            kind, keywords, probes = type(estimator), tuple(kwargs), frame.probes
-            if (told := results.told(estimator, method, args, result)) is not None:
-                probes[told] = 1
-            if frame.told is None:
-                known = facts.hyper_parameters(estimator), facts.fitted(estimator, method in _FITS)
-            else:
-                known = frame.told
-            if frame.outer is not None:
-                frame.outer.told = known
-            values, out = facts.arguments(args, kwargs), None if result is estimator else facts.output(result)
+            estimator, known, outer, seen = frame.estimator, frame.told, frame.outer, frame.probes
+            if plan.look is not None and (found := results.told(plan.look, estimator, args, result)) is not None:
+                seen[found] = 1
+            if known is None or (plan.fits and not facts.still_holds(estimator, frame.held)):
+                known = facts.known(estimator, plan.fits)
+            if outer is not None and (plan.fits or outer.method not in FITS):
+                outer.told = known
+                if plan.fits:  # fit_transform calls fit, fit calls partial_fit
+                    outer.held = estimator.__dict__.copy()
+            given = facts.given(args, kwargs, None if result is estimator else result)
             calls = self.calls.get(context) or self._calls(context)
             waiting = calls.waiting
-            waiting.append((phase, scope, kind, method, function, *known, values, keywords, probes, out))
+            waiting.append((frame.phase, frame.scope, (plan, *known, given, tuple(seen.items()) if seen else ())))
             if len(waiting) >= MANY:
                 calls.count()
                 self.relieve(context)

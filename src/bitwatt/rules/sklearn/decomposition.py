@@ -21,7 +21,7 @@ from bitwatt.formulas.arrays import (
 )
 from bitwatt.formulas.decompose import Probes, lanczos, randomised
 from bitwatt.formulas.lapack import determinant, eigh_divided, inverse_checked, svd, syrk
-from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm, multiplied
+from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm, multiplied, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -34,7 +34,7 @@ def times(X: TensorSpec, columns: int, precision: Precision) -> Work:
     """X times a dense matrix of so many columns."""
     if X.nnz is not None:
         return sparse_dense(X, columns, precision)
-    return gemm(X.shape[0], X.shape[1], columns, precision)
+    return multiplied(X.shape[0], X.shape[1], columns, precision)
 
 
 def _dimension(features: int) -> Work:
@@ -51,7 +51,9 @@ def _whole(X: TensorSpec, solver: str, p: Precision) -> Work:
         means, gram = arithmetic(3 * X.nnz, p), sparse_gram(X, p)
     else:
         means, gram = column_means(n, f, p), syrk(f, n, p)
-    return means + gram + arithmetic(4 * f * f, p) + eigh_divided(f, DOUBLE)
+    # What rounding in single precision leaves of zeros is no zero in double.
+    rank = min(n - 1, f) if p == DOUBLE else f
+    return means + gram + arithmetic(4 * f * f, p) + eigh_divided(f, DOUBLE, rank)
 
 
 def _truncated(X: TensorSpec, solver: str, p: Precision, probes: Probes, normaliser: str) -> Work:
@@ -204,7 +206,7 @@ def truncated_fit(
 def truncated_transform(X: TensorSpec, components_: Any = None, **_: Any) -> Work:
     """The finiteness check and a product with the components."""
     p = floats(X) if components_.precision.bits == 32 else DOUBLE
-    return checked(X) + times(X, components_.shape[0], p)
+    return validated(X) + times(X, components_.shape[0], p)
 
 
 @rule(f"{_TRUNCATED}inverse_transform", family="decomposition")
@@ -244,4 +246,4 @@ def factor_transform(X: TensorSpec, components_: Any = None, **_: Any) -> Work:
     """The finiteness check; in double centring, two products, and the inverse of as many rows as components."""
     (n, f), k = X.shape, components_.shape[0]
     inner = arithmetic(k * f + k * k, DOUBLE) + gemm(k, f, k, DOUBLE) + inverse_checked(k, DOUBLE)
-    return checked(X) + Work.of(DOUBLE, add=n * f) + inner + gemm(n, f, k, DOUBLE) + gemm(n, k, k, DOUBLE)
+    return validated(X) + Work.of(DOUBLE, add=n * f) + inner + gemm(n, f, k, DOUBLE) + gemm(n, k, k, DOUBLE)

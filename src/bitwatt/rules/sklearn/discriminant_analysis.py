@@ -8,7 +8,7 @@ from typing import Any
 from bitwatt.formulas.arrays import column_means, column_variances
 from bitwatt.formulas.lapack import eigh, eigh_generalised, least_squares, svd
 from bitwatt.formulas.linear import Design, product
-from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function
+from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn._linear import classes_of
@@ -69,7 +69,7 @@ def linear_transform(X: TensorSpec, scalings_: Any = None, solver: str = "svd", 
     double = isinstance(scalings_, TensorSpec) and scalings_.precision.bits == 64
     precision = DOUBLE if double else design.precision
     centred = arithmetic(design.elements if solver == "svd" else 0, design.precision)
-    return design.checked() + centred + product(design.rows, design.columns, width, precision)
+    return validated(X) + centred + product(design.rows, design.columns, width, precision)
 
 
 @rule(f"{_QUADRATIC}.fit", family="linear")
@@ -87,7 +87,7 @@ def quadratic_fit(
     design, classes = Design.of(X), classes_of(classes_)
     n, f, p = design.rows, design.columns, design.precision
     rows = max(n // classes, 1)
-    work = design.checked() + column_means(rows, f, p) * classes
+    work = validated(X) + column_means(rows, f, p) * classes
     if solver == "svd":
         one = column_means(rows, f, p) + arithmetic(rows * f, p) + svd(rows, f, DOUBLE)
         return work + one * classes
@@ -103,7 +103,7 @@ def quadratic_decision(X: TensorSpec, classes_: Any = None, solver: str = "svd",
     n, f, p = design.rows, design.columns, design.precision
     q = p if solver == "svd" else DOUBLE
     one = arithmetic(n * f, p) + product(n, f, f, q) + arithmetic(2 * n * f + f * f, q) + arithmetic(80 * f, DOUBLE)
-    return design.checked() + one * classes + arithmetic(3 * n * classes, DOUBLE)
+    return validated(X) + one * classes + arithmetic(3 * n * classes, DOUBLE)
 
 
 @rule(f"{_QUADRATIC}.predict_log_proba", family="linear")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from bitwatt.formulas.clusters import weighted_choice
 from bitwatt.formulas.inside import Probes, logarithms_of, looked_at
 from bitwatt.formulas.trees import LOG2
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function, validated
@@ -24,6 +25,13 @@ def _outputs(facts: dict[str, Any]) -> int:
     return sum(classes) if isinstance(classes, tuple) else classes * (facts.get("n_outputs_") or 1)
 
 
+def _bag(rows: int, max_samples: Any) -> int:
+    """Rows that one tree is given."""
+    if isinstance(max_samples, float):
+        return round(rows * max_samples)
+    return max_samples if isinstance(max_samples, int) else rows
+
+
 def _new(facts: dict[str, Any], work: Work) -> Work:
     """A warm start grows only some of the trees, which are taken to be like all."""
     built = sum(times for name, *_, times in facts.get("probes", ()) if name == "trees")
@@ -35,13 +43,17 @@ def _new(facts: dict[str, Any], work: Work) -> Work:
 
 @rule(*(f"{forest}.fit" for forest in _FORESTS), family="forest")
 def forest_fit(X: TensorSpec, y: Any = None, **facts: Any) -> Work:
-    """The trees. For each: the sum of weights and, where rows are drawn, their check and their sum once more.
-    Predictions out of the bag are summed for the 37 of 100 samples that a tree has not seen."""
+    """The trees. For each: the sum of weights and, where rows are drawn, their check and their sum once more; by
+    weights they are drawn as shares of their sum. Predictions out of the bag are summed for the 37 of 100 samples that
+    a tree has not seen, for which it is drawn again."""
     rows, drawn = X.shape[0], bool(facts.get("bootstrap"))
     weighted = drawn or facts.get("sample_weight") is not None or facts.get("class_weight") is not None
     balanced = facts.get("class_weight") == "balanced_subsample"
     each = rows * (1 + 2 * weighted + 2 * balanced)
     work = grown(X, facts) + arithmetic(0, DOUBLE, add=each * facts["tree_count"])
+    if drawn and (facts.get("sample_weight") is not None or (facts.get("class_weight") is not None and not balanced)):
+        draws = facts["tree_count"] * (2 if facts.get("oob_score") else 1)
+        work += (weighted_choice(rows, _bag(rows, facts.get("max_samples"))) + arithmetic(2 * rows, DOUBLE)) * draws
     if facts.get("oob_score"):
         said = rows * _outputs(facts)
         work += arithmetic(0, DOUBLE, add=0.37 * said * facts["tree_count"], div=said)

@@ -66,7 +66,13 @@ def _variance_between(X: TensorSpec, groups: int, *below: int) -> Work:
     else:
         each = -(-rows // max(groups, 1))
         sums = Work.of(p, mul=X.numel) + column_sums(each, columns, p) * (2 * groups)
-    return checked(X) * 2 + sums + arithmetic((12 + 6 * groups) * columns, p) + beta_tail(groups, columns, *below)
+    return (
+        checked(X)
+        + validated(X)
+        + sums
+        + arithmetic((12 + 6 * groups) * columns, p)
+        + beta_tail(groups, columns, *below)
+    )
 
 
 def _regression(X: TensorSpec, y: Any, *below: int, tail: bool) -> Work:
@@ -109,7 +115,7 @@ def univariate(
     NearestNeighbors are counted as themselves, those in trees of one column here."""
     groups = next((found[1] for found in probes if found[0] == "groups"), 0) or _classes(y) or 2
     floating = validated(y) if isinstance(y, TensorSpec) else Work()
-    start = checked(X) + floating
+    start = validated(X) + floating
     if score_func == "<f_classif>":
         return start + _variance_between(X, groups, *looked_at(probes, "scores"))
     if score_func in ("<f_regression>", "<r_regression>"):
@@ -122,10 +128,36 @@ def univariate(
     raise ValueError(f"what {score_func} computes cannot be seen")
 
 
-@rule(*(f"{_NAME}{kind}.transform" for kind in (*_FILTERS, *_WRAPPERS)), family="selection")
+@rule(
+    *(f"{_NAME}{kind}.transform" for kind in (*_FILTERS, *_WRAPPERS) if kind != "SelectFromModel"), family="selection"
+)
 def select(X: TensorSpec, allow_nan: bool = False, **_: Any) -> Work:
     """The finiteness check, unless the estimator inside takes missing values; columns are picked by a mask."""
     return Work() if allow_nan else validated(X)
+
+
+#: What features are worth, by who puts trees together: operations for each tree and feature, and for each feature. A
+#: tree divides by its weight, adds up and divides by that; boosting leaves out the latter two. A forest adds the trees
+#: up, AdaBoost after a product with their weights; then follow the mean and, but for AdaBoost, the norm.
+_WORTH = {"": (3, 0), "BaseForest": (4, 3), "BaseGradientBoosting": (2, 3), "BaseWeightBoosting": (5, 1)}
+
+
+@rule(f"{_NAME}SelectFromModel.transform", family="selection")
+def select_from_model(
+    X: TensorSpec,
+    allow_nan: bool = False,
+    inner_trees: int = 0,
+    inner_splits: int = 0,
+    inner_kind: str = "",
+    **_: Any,
+) -> Work:
+    """As other selectors. Trees are asked twice what features are worth, which is 6 for each split and what putting
+    them together takes; and their mean is the threshold."""
+    if not inner_trees:
+        return select(X, allow_nan)
+    features, (each, all_of_them) = X.shape[1], _WORTH[inner_kind]
+    worth = 6 * inner_splits + (inner_trees * each + all_of_them) * features
+    return select(X, allow_nan) + arithmetic(2 * worth + features + 1, DOUBLE)
 
 
 _SELECTORS = (*_FILTERS, *_WRAPPERS, "VarianceThreshold")

@@ -16,12 +16,15 @@ free(f"{_NAME}.fit_transform", reason="calls fit and transform, which are counte
 
 
 @rule(f"{_NAME}.fit", family="isotonic")
-def isotonic_fit(X: TensorSpec, y: Any = None, X_thresholds_: Any = None, **_: Any) -> Work:
-    """The checks of X, y (twice) and means of equal X (2 each), then pools of adjacent violators: about 5 operations
-    for each sample that joins one; the search for them compares."""
+def isotonic_fit(X: TensorSpec, y: Any = None, increasing: Any = True, sample_weight: Any = None, **_: Any) -> Work:
+    """The checks of X, y (twice), weights if there are any, and means of equal X (2 each), then pools of adjacent
+    violators: about 5 operations for each sample that joins one; the search for them compares. Whether Y grows with X
+    is told by the correlation of their ranks: checks (2), ranks (3 each), means and deviations (4), their matrix of two
+    by two (8), and a distribution function, some 2,600."""
     n = X.numel
-    work = arithmetic(5 * n, floats(X)) + arithmetic(5 * n, DOUBLE, compare=80 * n)
-    return replace(work, estimated=True)
+    work = arithmetic((5 + (sample_weight is not None)) * n, floats(X)) + arithmetic(5 * n, DOUBLE, compare=80 * n)
+    ranks = arithmetic(20 * n + 2600 if increasing == "auto" else 0, DOUBLE)
+    return replace(work + ranks, estimated=True)
 
 
 @rule(f"{_NAME}.predict", f"{_NAME}.transform", family="isotonic")

@@ -10,7 +10,7 @@ from bitwatt.formulas.arrays import floats, logarithms, logistic
 from bitwatt.formulas.arrays import power as raised
 from bitwatt.formulas.inside import Probes, logarithms_of
 from bitwatt.formulas.linear import LOSSES, Design, product, soft_max, stored_product
-from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn._linear import classes_of, names
@@ -53,9 +53,10 @@ free(
 
 
 def linear_predictor(X: TensorSpec, coef_: Any, intercept_: Any = None) -> Work:
-    """The finiteness check, X·w in the wider precision of both, and the intercept, which may be wider still."""
-    design = replace(Design.of(X), rowwise=not X.columnwise)
+    """The finiteness check, X·w in the wider precision of both, and the intercept, which may be wider still. What has
+    to be converted lies row by row afterwards."""
     precision = result_precision(X, coef_)
+    design = replace(Design.of(X), rowwise=not X.columnwise or X.precision.name != precision.name)
     several = isinstance(coef_, TensorSpec) and len(coef_.shape) > 1
     width = coef_.shape[0] if several and isinstance(coef_, TensorSpec) else 1
     vector = not several or width == 1
@@ -63,7 +64,7 @@ def linear_predictor(X: TensorSpec, coef_: Any, intercept_: Any = None) -> Work:
         result = stored_product(coef_.nnz, design.rows, precision)
     else:
         result = design.in_precision(precision).times(width, vector=vector)
-    return design.checked() + result + arithmetic(design.rows * width, result_precision(X, coef_, intercept_))
+    return validated(X) + result + arithmetic(design.rows * width, result_precision(X, coef_, intercept_))
 
 
 def result_precision(X: TensorSpec, *learnt: Any) -> Precision:
@@ -139,17 +140,25 @@ def predict_proba(
     return soft_max(rows, classes, precision)
 
 
+def _probable(loss: str, X: TensorSpec, coef_: Any, intercept_: Any, classes_: Any) -> Precision:
+    """The precision of probabilities."""
+    if loss == "modified_huber" and classes_of(classes_) == 2:
+        return DOUBLE
+    return result_precision(X, coef_, intercept_)
+
+
 @rule(*names("predict_proba", "SGDClassifier"), family="linear")
 def sgd_predict_proba(
     X: TensorSpec, loss: str = "hinge", coef_: Any = None, intercept_: Any = None, classes_: Any = None, **_: Any
 ) -> Work:
-    """log_loss: the logistic function, for several classes normalised. modified_huber: the decision clipped to [-1, 1]
-    and moved to [0, 1], normalised."""
-    rows, classes, precision = X.shape[0], classes_of(classes_), result_precision(X, coef_, intercept_)
+    """log_loss: the logistic function, for several classes normalised; it takes next to nothing beyond ±88 (double:
+    ±709), where unscaled data bring many decisions of a descent that stopped early. modified_huber: the decision
+    clipped to [-1, 1] and moved to [0, 1], normalised; of two classes into a new array, in double."""
+    rows, classes, precision = X.shape[0], classes_of(classes_), _probable(loss, X, coef_, intercept_, classes_)
     width = 1 if classes == 2 else classes
     if loss == "log_loss":
         values = logistic(rows * width, precision)
-        return values + arithmetic(rows if width == 1 else 2 * rows * width, precision)
+        return replace(values + arithmetic(rows if width == 1 else 2 * rows * width, precision), estimated=True)
     return arithmetic(rows * width * (3 if width == 1 else 5), precision, compare=2 * rows * width)
 
 
@@ -159,10 +168,11 @@ def sgd_predict_proba(
     family="linear",
 )
 def predict_log_proba(
-    X: TensorSpec, coef_: Any = None, intercept_: Any = None, classes_: Any = None, probes: Probes = (), **_: Any
-) -> Work:
+    X: TensorSpec, loss: str = "log_loss", coef_: Any = None, intercept_: Any = None, classes_: Any = None,
+    probes: Probes = (), **_: Any,
+) -> Work:  # fmt: skip
     """The logarithms of what predict_proba gives, which is counted."""
-    precision = result_precision(X, coef_, intercept_)
+    precision = _probable(loss, X, coef_, intercept_, classes_)
     return logarithms_of(X.shape[0] * classes_of(classes_), precision, probes)
 
 

@@ -104,11 +104,14 @@ def _given_gram(probes: Probes) -> bool:
 
 
 @rule(*names("fit", "Lars", "LassoLars"), family="linear")
-def least_angles_fit(X: TensorSpec, y: Any = None, fit_intercept: bool = True, probes: Probes = (), **_: Any) -> Work:
-    """The finiteness check, centring, the Gram matrix where rows are more than columns, and the path as it ran."""
+def least_angles_fit(
+    X: TensorSpec, y: Any = None, fit_intercept: bool = True, precompute: Any = "auto", probes: Probes = (), **_: Any
+) -> Work:
+    """The finiteness check, centring, the Gram matrix where rows are more than columns and it was not given, and the
+    path as it ran."""
     design, targets = Design.of(X), targets_of(y)
     work = design.checked() + checked_targets(y) + (centred(design, targets) if fit_intercept else Work())
-    work += design.gram() if _given_gram(probes) else Work()
+    work += design.gram() if _given_gram(probes) and not isinstance(precompute, TensorSpec) else Work()
     return work + _angles(probes) + intercepts(design.columns, targets, design.precision)
 
 

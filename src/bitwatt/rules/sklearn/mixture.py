@@ -6,7 +6,15 @@ import math
 from typing import Any
 
 from bitwatt.dtypes import Precision
-from bitwatt.formulas.arrays import DIGAMMA, LOG_GAMMA, checked, column_means, column_variances, floats, logarithms
+from bitwatt.formulas.arrays import (
+    DIGAMMA,
+    LOG_GAMMA,
+    checked,
+    column_means,
+    column_variances,
+    floats,
+    logarithms,
+)
 from bitwatt.formulas.gaussians import (
     expectation,
     factors,
@@ -14,9 +22,10 @@ from bitwatt.formulas.gaussians import (
     maximisation,
     moments,
     precisions,
+    told_apart,
 )
 from bitwatt.formulas.lapack import svd, syrk
-from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -107,13 +116,15 @@ def bayesian_mixture(
 def _register(name: str, bayesian: bool) -> None:
     def density(X: TensorSpec, k: int, kind: str) -> Work:
         p = DOUBLE if bayesian else floats(X)
-        work = checked(X) + log_densities(X.shape[0], X.shape[1], k, kind, p, floats(X))
+        work = validated(X) + log_densities(X.shape[0], X.shape[1], k, kind, p, floats(X))
         return work + _weights(X.shape[1], k) + arithmetic(2 * X.shape[0] * k, DOUBLE) if bayesian else work
 
     def normalised(X: TensorSpec, k: int, kind: str) -> Work:
         p = DOUBLE if bayesian else floats(X)
-        work = checked(X) + expectation(X.shape[0], X.shape[1], k, kind, p, floats(X))
-        return work + _weights(X.shape[1], k) + arithmetic(2 * X.shape[0] * k, DOUBLE) if bayesian else work
+        work = validated(X) + expectation(X.shape[0], X.shape[1], k, kind, p, floats(X))
+        if bayesian:
+            work += _weights(X.shape[1], k) + arithmetic(2 * X.shape[0] * k, DOUBLE)
+        return told_apart(work, X.shape[0], k) if p == DOUBLE and k > 1 else work
 
     @rule(f"{name}predict", family="mixture")
     def predict(X: TensorSpec, n_components: int = 1, covariance_type: str = "full", **_: Any) -> Work:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.arrays import (
-    checked,
     column_sums,
     column_variances,
     floats,
@@ -15,7 +14,7 @@ from bitwatt.formulas.arrays import (
     logarithms,
     sparse_dense,
 )
-from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
 from bitwatt.rules.sklearn.preprocessing_encoders import length
@@ -31,7 +30,7 @@ def gaussian_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, *
     per element, and a few for each class and column. Weights: a product and a sum for each of two averages, and squared
     deviations."""
     rows, columns, p, classes = X.shape[0], X.shape[1], floats(X), max(length(classes_), 1)
-    work = checked(X) + column_variances(rows, columns, p)
+    work = validated(X) + column_variances(rows, columns, p)
     if sample_weight is None:
         moments = column_sums(rows, columns, p) * 3 + arithmetic(2 * X.numel, p)
     else:
@@ -50,7 +49,7 @@ def _gaussian(X: TensorSpec, classes: int) -> Work:
     """(x - mean)² / variance summed over features for each class, and the logarithms of its variances."""
     p = floats(X)
     each = arithmetic((4 * X.shape[1] + 3) * X.shape[0] + 3 * X.shape[1], p) + logarithms(X.shape[1] + 1, p)
-    return checked(X) + each * classes
+    return validated(X) + each * classes
 
 
 def _likelihood(X: TensorSpec, classes: int) -> Work:
@@ -74,10 +73,10 @@ def _joint(kind: str, X: TensorSpec, classes_: Any, binarize: Any = 0.0, probes:
     if kind == "CategoricalNB":
         return arithmetic(X.shape[0] * classes * (X.shape[1] + 1), DOUBLE)
     if kind == "ComplementNB":
-        return checked(X) + _likelihood(X, classes)
-    work = checked(X) + _likelihood(_binary(X, probes), classes) + arithmetic(X.shape[0] * classes, DOUBLE)
+        return validated(X) + _likelihood(X, classes)
+    work = validated(X) + _likelihood(_binary(X, probes), classes) + arithmetic(X.shape[0] * classes, DOUBLE)
     if kind == "BernoulliNB":  # log(1 - P) of each feature, 15 more near 1, and the check of `binarize`
-        again = checked(X) if binarize is not None else Work()
+        again = validated(X) if binarize is not None else Work()
         near = 16 * (_binary(X, probes).nnz or X.numel) < X.numel
         work += again + function(EXP, cells, DOUBLE) + logarithms(cells, DOUBLE)
         work += arithmetic((18 if near else 3) * cells, DOUBLE)
@@ -111,10 +110,12 @@ for _kind in _ALL:
     _register(_kind)
 
 
-def _counted(X: TensorSpec, classes: int) -> Work:
-    """Yᵀ·X, in double as Y is made of integers, and the logarithms of what it counts, twice smoothed and normalised."""
-    features = X.shape[1]
-    product = gemm(classes, X.shape[0], features, DOUBLE) if X.nnz is None else sparse_dense(X, classes, DOUBLE)
+def _counted(X: TensorSpec, classes: int, weighted: bool) -> Work:
+    """Yᵀ·X, in double as Y is made of integers, and the logarithms of what it counts, twice smoothed and normalised.
+    Whole numbers are counted as such, unless they have weights."""
+    features, product = X.shape[1], Work()
+    if weighted or X.precision.kind == "float":
+        product = gemm(classes, X.shape[0], features, DOUBLE) if X.nnz is None else sparse_dense(X, classes, DOUBLE)
     cells = classes * features
     return product + logarithms(cells + 2 * classes, DOUBLE) + arithmetic(5 * cells, DOUBLE)
 
@@ -133,7 +134,7 @@ def _discrete(X: TensorSpec, made: TensorSpec, classes_: Any, sample_weight: Any
     """X is checked, and what was made of it is counted."""
     classes = max(length(classes_), 1)
     weights = arithmetic(X.shape[0] * (classes + 1), DOUBLE) if sample_weight is not None else Work()
-    return checked(X) + _counted(made, classes) + weights
+    return validated(X) + _counted(made, classes, sample_weight is not None) + weights
 
 
 def _labels(X: TensorSpec, classes_: Any) -> Work:
@@ -164,7 +165,7 @@ def bernoulli_fit(
     X: TensorSpec, classes_: Any = (), sample_weight: Any = None, binarize: Any = 0.0, probes: Any = (), **_: Any
 ) -> Work:
     """As MultinomialNB, with a second finiteness check where X is made binary first."""
-    again = checked(X) if binarize is not None else Work()
+    again = validated(X) if binarize is not None else Work()
     return _discrete(X, _binary(X, probes), classes_, sample_weight) + again
 
 
@@ -178,5 +179,4 @@ def categorical_fit(
     cells = classes * sum(n_categories_) if isinstance(n_categories_, tuple) else classes * X.shape[1] * 5
     weights = arithmetic(X.numel, DOUBLE) if sample_weight is not None else Work()
     logs = logarithms(cells + classes * X.shape[1], DOUBLE)
-    floating = checked(X) if X.precision.kind == "float" else Work()
-    return floating + logs + arithmetic(4 * cells, DOUBLE) + weights
+    return validated(X) + logs + arithmetic(4 * cells, DOUBLE) + weights

@@ -19,7 +19,7 @@ from bitwatt.formulas.network import (
     optimiser_step,
     parameters_of,
 )
-from bitwatt.formulas.vector import DOUBLE, arithmetic
+from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn.preprocessing_encoders import length
@@ -45,9 +45,11 @@ def network_fit(
 ) -> Work:  # fmt: skip
     """The finiteness check; then for every batch of every epoch (L-BFGS: for every evaluation, of all samples) forward,
     loss, the penalty's norm (2 for each weight), backward, and the optimiser's step. Early stopping runs forward on
-    the samples it keeps apart after each epoch. Labels are counted as their own (LabelBinarizer)."""
+    the samples it keeps apart after each epoch. Labels are counted as their own (LabelBinarizer). Numbers to predict
+    in double make the loss, the errors and all that follows from them double, also of data in single precision."""
     units, n, p = _units(coefs_), X.shape[0], floats(X)
     classifies = out_activation_ in ("softmax", "logistic")
+    back = p if classifies or not isinstance(y, TensorSpec) else _wider(p, floats(y))
     kind = loss if not classifies else "log_loss"
     weights = parameters_of(units) - sum(units[1:])
     targets = Work.of(floats(y), add=y.numel) if isinstance(y, TensorSpec) and y.precision.kind == "float" else Work()
@@ -58,9 +60,9 @@ def network_fit(
         kept = None if share is None else round(share * rows)
         return (
             forward(rows, units, activation, out_activation_, p, kept)
-            + _loss(kind, out_activation_, rows, units[-1], p)
+            + _loss(kind, out_activation_, rows, units[-1], back)
             + arithmetic(2 * weights, p)
-            + backward(rows, units, activation, p, sample_weight is not None, kept)
+            + backward(rows, units, activation, back, sample_weight is not None, kept)
         )
 
     if solver == "lbfgs":
@@ -70,7 +72,7 @@ def network_fit(
     train = n - apart
     size = min(200, train) if batch_size == "auto" else max(1, min(int(batch_size), train))
     full, rest = divmod(train, size)
-    step = optimiser_step(solver, parameters_of(units), p, nesterovs_momentum and momentum > 0)
+    step = optimiser_step(solver, parameters_of(units), back, nesterovs_momentum and momentum > 0)
     epoch = (batch(size) + step) * full + (batch(rest) + step if rest else Work())
     if apart:
         kept = None if share is None else round(share * apart)
@@ -81,9 +83,13 @@ def network_fit(
 _loss = loss
 
 
+def _wider(one: Precision, other: Precision) -> Precision:
+    return max(one, other, key=lambda precision: precision.bits)
+
+
 def _predicted(X: TensorSpec, coefs_: Any, activation: str, output: str) -> Work:
     p = _meeting(X, coefs_)
-    return checked(X) + forward(X.shape[0], _units(coefs_), activation, output, p, X.nnz)
+    return validated(X) + forward(X.shape[0], _units(coefs_), activation, output, p, X.nnz)
 
 
 def _meeting(X: TensorSpec, coefs_: Any) -> Precision:

@@ -9,8 +9,6 @@ from typing import Any
 from bitwatt.formulas.arrays import (
     EXPM1,
     LOG1P,
-    NORMAL_CDF,
-    NORMAL_QUANTILE,
     SQRT,
     checked,
     column_means,
@@ -19,6 +17,8 @@ from bitwatt.formulas.arrays import (
     floats,
     interpolated,
     lanes,
+    normal_quantiles,
+    normal_shares,
     power,
     quantiles,
     row_squares,
@@ -27,7 +27,7 @@ from bitwatt.formulas.arrays import (
 )
 from bitwatt.formulas.inside import Probes, looked_at
 from bitwatt.formulas.lapack import gemv
-from bitwatt.formulas.vector import DOUBLE, EXP, LOG, TANH, arithmetic, function
+from bitwatt.formulas.vector import DOUBLE, EXP, LOG, TANH, arithmetic, function, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -132,7 +132,7 @@ def robust_transform(
 @rule(f"{_NAME}Normalizer.fit", f"{_NAME}Binarizer.fit", family="scaling")
 def only_checked(X: TensorSpec, **_: Any) -> Work:
     """There is nothing to learn: the finiteness check."""
-    return checked(X)
+    return validated(X)
 
 
 @rule(f"{_NAME}Normalizer.transform", family="scaling")
@@ -143,18 +143,18 @@ def normalise(X: TensorSpec, norm: str = "l2", **_: Any) -> Work:
     if X.nnz is not None:
         filled = rows * (1 - math.exp(-kept / max(rows, 1)))  # rows that store anything, if positions are independent
         norms = arithmetic(2 * kept + filled if norm == "l2" else kept if norm == "l1" else 0, DOUBLE)
-        return checked(X) * 2 + norms + Work.of(DOUBLE if norm != "max" else floats(X), div=kept)
+        return checked(X) + validated(X) + norms + Work.of(DOUBLE if norm != "max" else floats(X), div=kept)
     if norm == "l2":
         norms = row_squares(rows, X.shape[1], floats(X)) + Work.of(floats(X), sqrt=rows)
     else:
         norms = Work.of(floats(X), add=kept) if norm == "l1" else Work.of(floats(X), compare=kept)
-    return checked(X) * 2 + norms + Work.of(floats(X), div=kept)
+    return checked(X) + validated(X) + norms + Work.of(floats(X), div=kept)
 
 
 @rule(f"{_NAME}Binarizer.transform", family="scaling")
 def binarise(X: TensorSpec, **_: Any) -> Work:
     """The finiteness check, twice, and a comparison per element."""
-    return checked(X) * 2 + Work.of(floats(X), compare=stored(X))
+    return validated(X) * 2 + Work.of(floats(X), compare=stored(X))
 
 
 @rule(f"{_NAME}KernelCenterer.fit", family="scaling")
@@ -185,22 +185,32 @@ def quantile_transform(
     X: TensorSpec, n_quantiles_: int = 1000, output_distribution: str = "uniform", probes: Probes = (), **_: Any
 ) -> Work:
     """The finiteness check; two interpolations between the quantiles, from below and from above, of all values that are
-    no quantiles themselves, halved and added; for a normal distribution its quantile function. In double."""
+    no quantiles themselves, halved and added; for a normal distribution its quantile function, of what is within its
+    ends. In double."""
     kept, columns = stored(X), X.shape[1]
-    between = 1 - sum(looked_at(probes, "at knots")) / 1000
+    known, *normal = looked_at(probes, "at knots") or (0,)
+    between = 1 - known / 1000
     work = checked(X) + interpolated(2 * columns, 2 * kept, n_quantiles_, between) + arithmetic(2 * kept, DOUBLE)
     if output_distribution == "normal":  # two tests against the bounds, the quantile function of all, and of the bounds
-        work += arithmetic(2 * kept, floats(X)) + arithmetic((NORMAL_QUANTILE - 8) * kept + 200 * columns, DOUBLE)
+        ends, tails = normal or (0, 271)
+        within = normal_quantiles(kept * (1000 - ends - tails) / 1000, kept * tails / 1000)
+        work += arithmetic(2 * kept, floats(X)) + within + arithmetic(200 * columns, DOUBLE)
     return work
 
 
 @rule(f"{_NAME}QuantileTransformer.inverse_transform", family="scaling")
-def quantile_inverse(X: TensorSpec, n_quantiles_: int = 1000, output_distribution: str = "uniform", **_: Any) -> Work:
-    """The finiteness check and one interpolation between the quantiles, after the distribution function of a normal
-    one. In double."""
+def quantile_inverse(
+    X: TensorSpec, n_quantiles_: int = 1000, output_distribution: str = "uniform", probes: Probes = (), **_: Any
+) -> Work:
+    """The finiteness check and one interpolation between the quantiles, of all values that do not stand for one, after
+    the distribution function of a normal one and two tests against its bounds. In double."""
     kept = stored(X)
-    work = checked(X) + interpolated(X.shape[1], kept, n_quantiles_)
-    return work + arithmetic((NORMAL_CDF + 2) * kept, DOUBLE) if output_distribution == "normal" else work
+    known, *normal = looked_at(probes, "at knots") or (0,)
+    work = checked(X) + interpolated(X.shape[1], kept, n_quantiles_, 1 - known / 1000)
+    if output_distribution == "normal":
+        far = (normal or [157])[0]
+        work += normal_shares(kept * (1000 - far) / 1000, kept * far / 1000) + arithmetic(2 * kept, DOUBLE)
+    return work
 
 
 def _transformed(X: TensorSpec, method: str, probes: tuple[Any, ...]) -> Work:
@@ -309,7 +319,7 @@ def function_inverse(
 @rule(f"{_NAME}PolynomialFeatures.fit", family="scaling")
 def polynomial_fit(X: TensorSpec, **_: Any) -> Work:
     """The number of features follows from the shape: the finiteness check."""
-    return checked(X)
+    return validated(X)
 
 
 @rule(f"{_NAME}PolynomialFeatures.transform", family="scaling")
@@ -340,8 +350,8 @@ def spline_fit(X: TensorSpec, knots: Any = "uniform", n_knots: int = 5, degree: 
     """The finiteness check; knots between the extremes of each column (4 operations each), or at its quantiles."""
     columns = X.shape[1]
     if knots == "quantile":
-        return checked(X) + quantiles(columns, n_knots, floats(X))
-    return checked(X) + arithmetic(columns * 4 * (n_knots + 2 * degree), DOUBLE, compare=4 * X.numel)
+        return validated(X) + quantiles(columns, n_knots, floats(X))
+    return validated(X) + arithmetic(columns * 4 * (n_knots + 2 * degree), DOUBLE, compare=4 * X.numel)
 
 
 @rule(f"{_NAME}SplineTransformer.transform", family="scaling")

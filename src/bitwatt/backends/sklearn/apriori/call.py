@@ -10,8 +10,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn import facts
 from bitwatt.backends.sklearn.apriori.registry import FITS, UnassumedError, handler_of, inner_of, reason_of
-from bitwatt.backends.sklearn.methods import phase_of
-from bitwatt.backends.sklearn.names import LIBRARIES, op_name, public_name
+from bitwatt.backends.sklearn.names import LIBRARIES, PHASES, op_name, public_name
 from bitwatt.ledger import Ledger
 from bitwatt.records import Layer, Op, TensorSpec
 
@@ -171,7 +170,7 @@ class Walk:
         also: Mapping[str, Any] | None = None,
     ) -> TensorSpec | None:
         outermost = not self._phase
-        self._phase = self._phase or phase_of(method)
+        self._phase = self._phase or PHASES.get(method, "fit")
         self.held.append(estimator)
         try:
             return self._call(estimator, method, X, y, scope or type(estimator).__name__, times, also or {})

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from bitwatt.backends.sklearn import facts
+from bitwatt.backends.sklearn import specs
 from bitwatt.backends.sklearn.apriori.call import is_classifier, is_regressor
 from bitwatt.backends.sklearn.names import PHASES
 from bitwatt.errors import BitwattError
@@ -27,8 +27,8 @@ def spec_of(value: Any, dtype: str) -> TensorSpec:
             raise BitwattError(f"a shape has no negative sizes: {value}")
         return TensorSpec(value, dtype)
     if isinstance(value, list):
-        return facts._listed(value) if value else TensorSpec((0,), dtype)
-    found = facts.spec_of(value)
+        return specs.listed(value) if value else TensorSpec((0,), dtype)
+    found = specs.spec_of(value)
     if isinstance(found, tuple):  # a few integers, told as they are
         return TensorSpec((len(found),), "int64")
     if not isinstance(found, TensorSpec):

@@ -231,11 +231,40 @@ def _queried(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 
 
 def _queried_radius(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    """The tree, then queries, distances computed, neighbours found, whether their distances are wanted."""
+    """The tree, then queries, distances computed, neighbours found, whether their distances are wanted; then of many
+    queries what they met of boxes."""
     wanted = bool(_get(args, kwargs, 3, "return_distance", False))
     lists = result[0] if isinstance(result, tuple) else result
     found = sum(map(len, lists)) if _is_ragged(lists) else int(lists.sum())
-    return (*_tree(args[0]), len(args[1]), _calls(args) - kwargs["before"], found, wanted)
+    tree, queries, radius = _tree(args[0]), args[1], _get(args, kwargs, 2, "r")
+    told = (*tree, len(queries), _calls(args) - kwargs["before"], found, wanted)
+    is_plain = tree[0] == "KDTree" and isinstance(queries, ndarray) and isinstance(radius, (int, float))
+    if not is_plain or len(queries) < _MANY or tree[4] * tree[3] > _BOXES or tree[1] not in _POWERS:
+        return told
+    return (*told, *_met(args[0], queries[:: len(queries) // _SOME], float(radius), _POWERS[tree[1]]))
+
+
+#: Of so many queries the way of some through the tree is looked at again, unless it is large (nodes times features).
+_MANY, _SOME, _BOXES = 200, 16, 20_000
+_POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0}
+
+
+def _met(tree: Any, queries: Any, radius: float, power: float) -> tuple[int, ...]:
+    """Hundredths, of one query: nodes it looked at (the root, and both children of each that it opened, as its box is
+    cut by the radius), sides of these boxes that it lies beyond, boxes that it is outside of."""
+    import numpy as np
+
+    bounds = np.asarray(tree.get_arrays()[3])[:, None]
+    below, above = bounds[0] - queries[:, None], queries[:, None] - bounds[1]
+    gaps = np.maximum(np.maximum(below, above), 0)
+    widths = np.maximum(np.abs(below), np.abs(above))
+    nearest, farthest = (gaps**power).sum(axis=2), (widths**power).sum(axis=2)
+    inner = bounds.shape[2] // 2
+    opened = (nearest[:, :inner] <= radius**power) & (farthest[:, :inner] > radius**power)
+    looked = np.ones(nearest.shape, bool)
+    looked[:, 1 : 2 * inner + 1] = np.repeat(opened, 2, axis=1)
+    sides, outside = (gaps[looked] > 0).sum(), (nearest[looked] > 0).sum()
+    return tuple(round(100 * int(one) / len(queries)) for one in (looked.sum(), sides, outside))
 
 
 def _density(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from bitwatt.backends.sklearn.facts import Facts, facts, whole
@@ -9,8 +10,8 @@ from bitwatt.backends.sklearn.probes import probe
 from bitwatt.backends.sklearn.readers.nodes import joined
 
 _BASE = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHistGradientBoosting"
-#: Cells (nodes times features) whose ranges of bins are held at once.
-_CELLS = 4_000_000
+#: Cells (nodes times features) whose ranges of bins are read at once: what is made of them should stay in a cache.
+_CELLS = 60_000
 
 whole(_BASE, "fit")
 probe("sklearn.ensemble._hist_gradient_boosting.grower:TreeGrower.__init__", "grower",
@@ -66,48 +67,59 @@ def _sums(tables: list[Any], bins: Any, estimator: Any) -> Any:
     smallest = 2 * estimator.min_samples_leaf
     deepest = estimator.max_depth if estimator.max_depth is not None else 1 << 30
     searched = split | ((size >= smallest) & (nodes["depth"] < deepest))
+    inside = np.where(split[:, None], children, 0)
     if estimator.max_leaf_nodes is not None:
-        last = _last_splits(nodes, split, children, roots, estimator.max_leaf_nodes)
+        final = split & ~split[inside].any(axis=1)
+        last = _last_splits(nodes, final, roots, np.array(lengths), estimator.max_leaf_nodes)
         searched[children[last]] = False
-    opened = split & searched[np.where(split[:, None], children, 0)].any(axis=1)
-    sizes = size[np.where(split[:, None], children, 0)]
+    opened = split & searched[inside].any(axis=1)
     low, high = _ranges(nodes, split, children, bins)
-    width, start = (high - low + 1)[searched], low[searched]
-    share = estimator.min_samples_leaf / (size[searched][:, None] + 1)
-    walked = np.minimum(start + width * np.maximum(1 - share, 0), bins - 1).sum()
-    judged = np.minimum(width * np.maximum(1 - 2 * share, 0), bins - 1).sum()
-    built = size[roots].sum() + sizes.min(axis=1)[opened].sum()
+    rows = np.flatnonzero(searched)
+    judged, walked = (high[rows] - low[rows] + 1).astype(np.float64), low[rows].astype(np.float64)
+    width, share, last_bin = judged.sum(), estimator.min_samples_leaf / (size[rows][:, None] + 1), bins - 1.0
+    walked += judged * np.maximum(1 - share, 0)
+    judged *= np.maximum(1 - 2 * share, 0)
+    bounded = [np.minimum(bins_seen, last_bin, out=bins_seen).sum() for bins_seen in (walked, judged)]
+    built = size[roots].sum() + size[inside].min(axis=1)[opened].sum()
     return np.array(
-        [searched.sum(), width.sum(), walked, judged, built, opened.sum(), size[split].sum(), size[~split].sum()],
-        dtype=np.float64,
+        [len(rows), width, *bounded, built, opened.sum(), size[split].sum(), size[~split].sum()], dtype=np.float64
     )
 
 
-def _last_splits(nodes: Any, split: Any, children: Any, roots: Any, most: int) -> Any:
-    """The split that filled a tree with all its leaves: nobody looks at its children. It is the one of least gain."""
+def _last_splits(nodes: Any, final: Any, roots: Any, lengths: Any, most: int) -> Any:
+    """The split that filled a tree with all its leaves: nobody looks at its children. It is the first one of least gain
+    among those above leaves alone."""
     import numpy as np
 
-    ends = np.append(roots[1:], len(nodes))
-    both = split & ~split[np.where(split[:, None], children, 0)].any(axis=1)
-    gains = np.where(both, nodes["gain"], np.inf)
-    full = [(a, b) for a, b in zip(roots, ends, strict=True) if (b - a + 1) // 2 == most and b - a > 1]
-    return np.array([a + int(np.argmin(gains[a:b])) for a, b in full], dtype=np.int64)
+    gains = np.where(final, nodes["gain"], np.inf)
+    full = ((lengths + 1) // 2 == most) & (lengths > 1)
+    least = np.flatnonzero(gains == np.repeat(np.minimum.reduceat(gains, roots), lengths))
+    tree = np.searchsorted(roots, least, side="right") - 1
+    first = np.flatnonzero(np.diff(tree, prepend=-1))
+    return least[first][full[tree[first]]]
 
 
 def _ranges(nodes: Any, split: Any, children: Any, bins: Any) -> tuple[Any, Any]:
-    """First and last bin of each feature in each node, as the splits above leave them."""
+    """First and last bin of each feature in each node, as the splits above leave them: level by level, with as few
+    calls of numpy as there can be, since the trees are small."""
     import numpy as np
 
-    low = np.zeros((len(nodes), len(bins)), dtype=np.int32)
-    high = np.broadcast_to(bins - 1, low.shape).copy()
-    depths = nodes["depth"]
-    for depth in range(int(depths.max(initial=0))):
-        above = np.nonzero(split & (depths == depth))[0]
-        left, right = children[above].T
-        for child in (left, right):
-            low[child], high[child] = low[above], high[above]
-        numeric = nodes["is_categorical"][above] == 0
-        feature, bound = nodes["feature_idx"][above][numeric], nodes["bin_threshold"][above][numeric].astype(np.int32)
-        high[left[numeric], feature] = np.minimum(high[left[numeric], feature], bound)
-        low[right[numeric], feature] = np.maximum(low[right[numeric], feature], bound + 1)
-    return low, high
+    width = len(bins)
+    bounds = np.zeros((len(nodes), 2 * width), dtype=np.int32)  # first bins, then last ones
+    bounds[:, width:] = bins - 1
+    every = np.flatnonzero(split)
+    every = every[np.argsort(nodes["depth"][every], kind="stable")]
+    left, right = children[every].T
+    feature, last = nodes["feature_idx"][every].astype(np.int64), nodes["bin_threshold"][every].astype(np.int32)
+    first = last + 1
+    if (named := nodes["is_categorical"][every] != 0).any():  # they leave all bins on both sides
+        last[named], first[named] = np.iinfo(np.int32).max, 0
+    flat, on_left, on_right = bounds.reshape(-1), (2 * left + 1) * width + feature, 2 * right * width + feature
+    levels = np.flatnonzero(np.diff(nodes["depth"][every])) + 1
+    for begin, end in pairwise([0, *levels.tolist(), len(every)]):
+        level = slice(begin, end)
+        bounds[left[level]] = bounds[right[level]] = bounds[every[level]]
+        high, low = on_left[level], on_right[level]
+        flat[high] = np.minimum(flat[high], last[level])
+        flat[low] = np.maximum(flat[low], first[level])
+    return bounds[:, :width], bounds[:, width:]

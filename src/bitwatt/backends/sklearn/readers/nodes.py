@@ -63,7 +63,7 @@ class Grown:
             yield self, piece
 
     def settle(self) -> None:
-        pairs = tuple([(int(count), int(total)) for count, total in self.searched.T if count])
+        pairs = tuple([pair for pair in zip(*self.searched.tolist(), strict=True) if pair[0]])
         share = {"tree_unsure": _unsure(*self.trees[0])} if self.unsure else {}
         sums = dict(zip(_NAMES, self.totals.tolist(), strict=True))
         self._facts, self.trees = sums | {"tree_searched": pairs} | self.about | share, []

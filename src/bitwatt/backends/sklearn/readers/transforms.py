@@ -90,10 +90,22 @@ probe(
     "sklearn.feature_selection._sequential.SequentialFeatureSelector",
 )
 def _gaps(selector: Any) -> dict[str, Any]:
-    """Whether the estimator inside takes missing values: then nothing is checked."""
+    """Whether the estimator inside takes missing values: then nothing is checked. And of one made of trees how many
+    there are, their splits, and who puts them together: they tell what features are worth, each time anew."""
     from sklearn.utils import get_tags
 
-    return {"allow_nan": True} if get_tags(selector).input_tags.allow_nan else {}
+    inner: Any = getattr(selector, "estimator_", getattr(selector, "estimator", None))
+    trees = [tree for row in getattr(inner, "estimators_", (inner,)) for tree in getattr(row, "flat", (row,))]
+    known = {"allow_nan": True} if get_tags(selector).input_tags.allow_nan else {}
+    if not trees or not all(hasattr(tree, "tree_") for tree in trees):
+        return known
+    made = next((kind.__name__ for kind in type(inner).__mro__ if kind.__name__ in _ENSEMBLES), "")
+    splits = sum(tree.tree_.node_count // 2 for tree in trees)
+    return known | {"inner_trees": len(trees), "inner_splits": splits, "inner_kind": made}
+
+
+#: Each puts what its trees say together in another way.
+_ENSEMBLES = ("BaseForest", "BaseGradientBoosting", "BaseWeightBoosting")
 
 
 @facts("sklearn.decomposition._incremental_pca.IncrementalPCA")

@@ -16,9 +16,14 @@ _NEAR = (-0.0645, 0.0627)
 _TURNED, _DIVIDED, _SHORT = 0.855469, 2.426265, 0.126
 
 
+#: Normal distributions: beyond the first scikit-learn cuts them off; beyond the second scipy takes other polynomials
+#: for quantiles, those of shares below exp(-2); beyond the third for shares.
+_END, _TAIL, _FAR = 5.19, 1.1015, 2**0.5
+
+
 def _some(values: Any) -> Any:
-    flat = values.reshape(-1)
-    return flat[:: max(len(flat) // _LOOKED_AT, 1)]
+    """Whole rows, as a step through all values might meet some columns only."""
+    return values[:: max(values.size // _LOOKED_AT, 1)].reshape(-1)
 
 
 def _per_thousand(*found: Any) -> tuple[int, ...]:
@@ -39,8 +44,7 @@ def _log_probabilities(estimator: Any, args: tuple[Any, ...], result: Any) -> tu
     parts = [part for part in (result if isinstance(result, list) else [result]) if part.dtype.char == "d"]
     if not parts:
         return None
-    values = np.concatenate([part.reshape(-1) for part in parts])
-    return len(values), *logarithms_near_one(_some(values))
+    return sum(part.size for part in parts), *logarithms_near_one(np.concatenate([_some(part) for part in parts]))
 
 
 look(
@@ -91,15 +95,34 @@ for _method in ("predict", "decision_function"):
 
 
 def _at_knots(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
-    """Per thousand: values that are quantiles themselves, between which nothing is interpolated."""
+    """Per thousand: values that are quantiles themselves, between which nothing is interpolated; of a normal
+    distribution also those at its ends, which have no quantile to compute, and those in its tails."""
     import numpy as np
 
-    X, quantiles = args[0], estimator.quantiles_
-    some = X[:: max(X.shape[0] * X.shape[1] // _LOOKED_AT, 1)]
-    return _per_thousand(np.stack([np.isin(some[:, j], quantiles[:, j]) for j in range(X.shape[1])]))
+    X, found, quantiles = np.asarray(args[0]), np.asarray(result), estimator.quantiles_
+    step = max(X.shape[0] * X.shape[1] // _LOOKED_AT, 1)
+    some, sizes = X[::step], np.abs(found[::step])
+    known = np.stack([np.isin(some[:, j], quantiles[:, j]) for j in range(X.shape[1])])
+    if estimator.output_distribution == "uniform":
+        return _per_thousand(known)
+    return _per_thousand(known, sizes > _END, (sizes > _TAIL) & (sizes <= _END))
 
 
 look("transform", "at knots", _at_knots, "sklearn.preprocessing._data.QuantileTransformer")
+
+
+def _at_references(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Per thousand: shares that quantiles stand for themselves. Those of a normal distribution are computed first, and
+    hardly ever are ones; of its values those in the tails."""
+    import numpy as np
+
+    some = _some(np.asarray(args[0]))
+    if estimator.output_distribution == "uniform":
+        return _per_thousand(np.isin(some, estimator.references_))
+    return 0, *_per_thousand(np.abs(some) > _FAR)
+
+
+look("inverse_transform", "at knots", _at_references, "sklearn.preprocessing._data.QuantileTransformer")
 
 
 def _angles(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:

@@ -1,0 +1,224 @@
+"""Arrays, lists and other values, as what a rule can use of them. Equal ones are one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from numpy import ndarray
+
+from bitwatt.backends.sklearn.names import library_of
+from bitwatt.records import TensorSpec
+
+#: So many shapes, settings and facts are remembered, of each kind.
+MANY = 2_000
+#: Integer arrays up to this long are kept as tuples: iterations by class, samples by node are not.
+SHORT = 64
+#: Values that are taken as they are.
+PLAIN = frozenset({type(None), bool, int, float, str})
+
+_specs: dict[tuple[Any, ...], Any] = {}
+_tuples: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+_listed_steps: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}
+
+
+class _Unknown:
+    """No rule could use it."""
+
+
+UNKNOWN = _Unknown()
+#: In the place of a spec: arrays of this shape and format are told as they are.
+_VALUES = object()
+#: Estimators of scikit-learn as values: what they are is told by their classes.
+_parts: dict[type, str] = {}
+
+
+def forget() -> None:
+    _tuples.clear()
+    _listed_steps.clear()
+
+
+def marks(values: Iterable[Any], key: list[Any]) -> None:
+    """Add to `key` what decides what `told` says of values. It is asked for every call: arrays, which most of them are,
+    have the shortest way."""
+    for value in values:
+        kind = type(value)
+        if kind is ndarray:
+            key += mark(value)
+        elif kind in PLAIN:
+            key += (kind, value)  # 1 and 1.0 and True are equal, and not the same
+        else:
+            known = told(value)
+            key += (type(known), known)
+
+
+def mark(value: ndarray) -> tuple[Any, ...]:
+    """What decides what `array` says."""
+    shape = value.shape
+    if len(shape) > 1:
+        return shape, value.dtype, value.flags.fnc
+    if shape and (shape[0] > SHORT or value.dtype.kind not in "iu"):
+        return shape, value.dtype
+    return ndarray, tuple(value.tolist()) if shape else value.item()  # it is told as it is
+
+
+def told(value: Any) -> Any:
+    kind = type(value)
+    if kind in PLAIN:
+        return value
+    if kind is ndarray:
+        return array(value)
+    if kind is list or kind is tuple:
+        return several(value)
+    if (part := _parts.get(kind)) is not None:
+        return part
+    if isinstance(value, (int, float, str)):  # numpy's scalars are Python's too
+        return value.item() if hasattr(value, "item") else value
+    spec = spec_of(value)
+    if spec is not None:
+        return spec
+    if isinstance(value, (list, tuple)):
+        return several(value)
+    if hasattr(value, "get_params"):
+        if library_of(kind) == "sklearn":
+            _parts[kind] = f"<{kind.__name__}>"
+        return f"<{kind.__name__}>"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"<{value.__name__}>"
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return value.item()
+    if hasattr(value, "num_row") and hasattr(value, "num_col"):  # data sets of XGBoost and CatBoost
+        return TensorSpec((int(value.num_row()), int(value.num_col())), "float32")
+    return UNKNOWN
+
+
+def _steps(value: list[Any]) -> Any:
+    """Of a list of names and estimators, which is what pipelines are asked for again and again; None of others."""
+    key: list[Any] = []
+    for step in value:
+        if type(step) is not tuple or len(step) != 2 or type(step[0]) is not str:
+            return None
+        part = _parts.get(type(step[1]))
+        if part is None:
+            return None
+        key += (step[0], part)
+    place = tuple(key)
+    known = _listed_steps.get(place)
+    if known is None:
+        if len(_listed_steps) > MANY:
+            _listed_steps.clear()
+        known = _listed_steps[place] = tuple(zip(place[::2], place[1::2], strict=True))
+    return known
+
+
+def several(value: Any) -> Any:
+    if type(value) is list and 0 < len(value) <= SHORT and type(value[0]) is tuple:
+        steps = _steps(value)
+        if steps is not None:
+            return steps
+    if isinstance(value, list) and value and (isinstance(value[0], (str, bytes, list)) or len(value) > SHORT):
+        return listed(value)
+    if len(value) > SHORT:
+        return UNKNOWN
+    kinds = {*map(type, value)}
+    part = _parts.get(*kinds) if len(kinds) == 1 else None  # the trees of a forest
+    if part is not None:
+        inner: tuple[Any, ...] = (part,) * len(value)
+    else:
+        inner = tuple(value) if kinds <= PLAIN else tuple([told(item) for item in value])
+    return _one(inner, tuple(map(type, inner))) if UNKNOWN not in inner else len(value)
+
+
+def array(value: Any) -> Any:
+    """Equal specs are one object: who counts calls tells them apart by identity."""
+    key = (value.shape, value.dtype, value.flags.fnc)
+    known = _specs.get(key)
+    if known is None:
+        shape, dtype, columnwise = key
+        if not shape:
+            return value.item()
+        if len(_specs) > MANY:
+            _specs.clear()
+        short = len(shape) == 1 and shape[0] <= SHORT and dtype.kind in "iu"
+        _specs[key] = known = _VALUES if short else TensorSpec(shape, _dtype(dtype), columnwise=columnwise)
+    return known if known is not _VALUES else _one(tuple(value.tolist()), int)
+
+
+def _one(values: tuple[Any, ...], types: Any) -> tuple[Any, ...]:
+    """Equal tuples are one object, of the values that came first among those of equal types."""
+    key = (values, types)
+    known = _tuples.get(key)
+    if known is None:
+        if len(_tuples) > MANY:
+            _tuples.clear()
+        known = _tuples[key] = values
+    return known
+
+
+def _spec(shape: Any, dtype: str, stored: int | None = None, columnwise: bool = False) -> TensorSpec:
+    """Of what is no array: equal ones are one object too."""
+    key = (tuple(map(int, shape)), dtype, stored, None, columnwise)
+    known = _specs.get(key)
+    if known is None:
+        if len(_specs) > MANY:
+            _specs.clear()
+        known = _specs[key] = TensorSpec(*key)
+    return known
+
+
+def listed(value: list[Any]) -> TensorSpec:
+    """Data given as lists: documents, or rows of numbers."""
+    first = value[0]
+    if isinstance(first, list):
+        inner = first[0] if first else 0.0
+        return TensorSpec((len(value), len(first)), "float64" if isinstance(inner, (int, float)) else "object")
+    return TensorSpec((len(value),), "float64" if isinstance(first, (int, float)) else "object")
+
+
+def output(value: Any) -> TensorSpec | None:
+    """What came out, where it is data; short arrays of integers are not told."""
+    found = array(value) if type(value) is ndarray else spec_of(value)
+    return found if type(found) is TensorSpec else None
+
+
+def spec_of(value: Any) -> Any:
+    """Arrays, sparse matrices and frames as what they measure; short arrays of integers as they are."""
+    if type(value) is ndarray:
+        return array(value)
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if not isinstance(shape, tuple):
+        return None
+    if dtype is None:
+        dtypes = getattr(value, "dtypes", None)
+        if dtypes is None:
+            return None
+        names = {_dtype(one) for one in dtypes}
+        return _spec(shape, _widest(names), columnwise=min(shape) > 1)  # as frames lie in memory
+    if shape == ():
+        return value.item() if hasattr(value, "item") else None
+    name = _dtype(dtype)
+    if type(value).__name__ == "ndarray":
+        if len(shape) == 1 and shape[0] <= SHORT and name.startswith(("int", "uint")):
+            return tuple(value.tolist())
+        return TensorSpec(shape, name)
+    stored = getattr(value, "nnz", None) if hasattr(value, "tocsr") else None
+    return _spec(shape, name, None if stored is None else int(stored))
+
+
+_dtypes: dict[Any, str] = {}
+
+
+def _dtype(dtype: Any) -> str:
+    known = _dtypes.get(dtype)
+    if known is None:
+        name = getattr(dtype, "name", str(dtype)).lower()
+        known = name if name.startswith(("float", "int", "uint", "bool", "complex")) else "object"
+        _dtypes[dtype] = known
+    return known
+
+
+def _widest(names: set[str]) -> str:
+    if "object" in names:
+        return "object"
+    order = ("float64", "int64", "uint64", "float32", "int32", "uint32")
+    return next((name for name in order if name in names), next(iter(names), "float64"))
