@@ -315,6 +315,19 @@ def a_step_that_fails() -> None:
 
 
 @program
+def a_metric_first_now_and_then() -> None:
+    """What makes no node of the graph comes right after a known call, and must not take its last node for its own."""
+    model, x = mlp(), torch.randn(8, 12)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for i in range(60):
+        optimizer.zero_grad()
+        out = model(x)
+        (out.detach() if i % 7 == 3 else out).mul(2).sum()
+        out.mul(2).sum().backward()
+        optimizer.step()
+
+
+@program
 def a_final_word() -> None:
     model, x = mlp(), torch.randn(8, 12)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

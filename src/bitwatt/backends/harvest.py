@@ -51,6 +51,9 @@ class Watch(Protocol):
     def arrive(self) -> None:
         """A session opens on the current thread."""
 
+    def begin(self) -> None:
+        """It is open: what that took is none of it."""
+
     def leave(self) -> None:
         """One closes on it."""
 

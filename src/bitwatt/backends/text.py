@@ -56,7 +56,7 @@ class TextWatch:
     def arrive(self) -> None:
         """A patch holds for every thread."""
 
-    leave = arrive
+    begin = leave = arrive
 
     def stop(self) -> None:
         self.on = False

@@ -33,6 +33,11 @@ class Watchers:
                 watch.arrive()
             self._listen(backends.FRAMEWORKS)
 
+    def begin(self) -> None:
+        """The session that was opened begins now."""
+        for watch in list(self.watches.values()):
+            watch.begin()
+
     def hold(self, *frameworks: str) -> None:
         """Watch these for as long as the process lives: the tasks of a worker are many, and short."""
         with self.lock:
@@ -89,12 +94,16 @@ class Watchers:
 
     def _starter(self, framework: str) -> Callable[[], None]:
         def start() -> None:
+            watch: Watch | None = None
             try:
                 watch = backends.watch(framework)
                 watch.start()
                 for _ in range(self.sessions):  # those that were open before the framework was imported
                     watch.arrive()
             except Exception as error:
+                if watch is not None:  # nothing of it may stay where it has been hung in
+                    watch.forget()
+                    watch.stop()
                 self.troubles[framework] = f"{framework} cannot be watched: {type(error).__name__}: {error}"
                 warnings.warn(f"bitwatt: {self.troubles[framework]}", stacklevel=2)
             else:

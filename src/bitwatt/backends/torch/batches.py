@@ -1,5 +1,6 @@
-"""How many samples DataLoaders hand out, where that can be known: batches that a sampler draws from a dataset with an
-index. An iterable dataset may end in a shorter batch, and one that batches for itself does not tell its sizes."""
+"""When DataLoaders hand out their first batch, and how many samples they hand out, where that can be known: of batches
+that a sampler draws from a dataset with an index. An iterable dataset may end in a shorter batch, and one that batches
+for itself does not tell its sizes."""
 
 from __future__ import annotations
 
@@ -32,9 +33,12 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
     def handed_out(self: Any) -> Any:
         batch = original_next(self)
         sizes = self.__dict__.get("_bitwatt_sizes")
-        context = current() if sizes and watch.on else None
-        if sizes and (size := sizes.popleft()) and context is not None and context.token.observer is not None:
-            context.token.observer.count("/".join(context.phases), LOADED, size)
+        size = sizes.popleft() if sizes else 0
+        context = current() if watch.on else None
+        if context is not None and context.token.observer is not None:
+            context.token.observer.batch()
+            if size:
+                context.token.observer.count("/".join(context.phases), LOADED, size)
         return batch
 
     def reset(self: Any, *args: Any, **kwargs: Any) -> None:

@@ -78,7 +78,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         state = watch.states.here
         learner = state.learner
         frame = None
-        if learner is None or learner.lane is None:  # else time is booked there
+        if learner is None or learner.lane is None or learner.watched:  # else time is booked there
             frame = state.push("preprocess", "DataLoader")
         try:
             return original_next(self)

@@ -21,7 +21,7 @@ def totals() -> tuple[int, int] | None:
     """Bytes allocated now, and at most so far; None where CUDA is not in use."""
     if not torch.cuda.is_initialized():
         return None
-    stats: Any = torch.cuda.memory_stats_as_nested_dict().get("allocated_bytes", {}).get("all")
+    stats: Any = torch._C._cuda_memoryStats(torch._C._cuda_getDevice()).get("allocated_bytes", {}).get("all")
     return None if not stats else (stats["current"], stats["peak"])
 
 
@@ -46,14 +46,14 @@ class DeviceMemory:
 
     def resolve(self, meaning: Mapping[str, str], token: Token | None) -> None:
         """Phases that were pending have got their name."""
-        for key in [one for one in self.phases if one[2] in meaning and token in (None, one[0].token)]:
+        for key in [one for one in list(self.phases) if one[2] in meaning and token in (None, one[0].token)]:
             named = (key[0], key[1], meaning[key[2]])
             self.phases[named] = max(self.phases.get(named, 0), self.phases.pop(key))
 
     def taken(self, token: Token) -> dict[str, int]:
         """By phase, for a session that closes; forgotten here."""
         found: dict[str, int] = {}
-        for key in [one for one in self.phases if one[0].token is token]:
+        for key in [one for one in list(self.phases) if one[0].token is token]:
             context, base, phase = key
             n = self.phases.pop(key)
             if not phase.startswith("?"):

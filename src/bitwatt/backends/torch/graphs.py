@@ -107,6 +107,8 @@ class Graphs:
         state = self.watch.states.here
         if state.learner is not None and (state.learner.replaying or state.pace.mute):
             return  # a part of something known, which captures for itself: compiled code does
+        if state.learner is not None and state.learner.watched:
+            state.learner.unwatch()
         woken = state.resting is not None
         if woken:
             self.watch.switch(state, True)
@@ -181,6 +183,8 @@ class Graphs:
         mode, context = mode_here(self.watch), current()
         if mode is None or context is None:
             return
+        if state.learner is not None and state.learner.watched:
+            state.learner.unwatch()
         if not captured.seen:
             mode.record_op(_UNSEEN)
         for (phase, scope), keys in captured.rows.items():

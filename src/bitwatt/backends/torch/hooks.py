@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,8 @@ class OptimizerHooks:
         inside = graph_task() >= 0
         if inside and self.watch.replays_backward():
             return
-        learner = self.watch.events.ready(state) if not inside and not _has_closure(args, kwargs) else None
+        closure = _has_closure(args, kwargs)
+        learner = self.watch.events.ready(state) if not inside and not closure else None
         if learner is not None and self.watch.events.begin_step(learner, optimizer):
             if learner.lane is None:
                 state.settle()
@@ -90,8 +92,9 @@ class OptimizerHooks:
             state.learner.nested += 1
         if state.learner is not None and state.learner.replaying:  # a step inside a backward or a call that is known
             return
-        if state.learner is not None and state.resting is not None and not inside:  # one with a closure
-            state.learner.skip()
+        unknown = closure and not (state.capturing or (state.learner is not None and state.learner.looking))
+        if state.learner is not None and not inside and (state.resting is not None or unknown):
+            state.learner.skip()  # all of it is counted, also what the optimizer does between calls of its closure
         self.watch.join(state)
         state.drop_stale_steps()
         if graph_task() < 0:
@@ -151,43 +154,60 @@ def _reaches(roots: Any, left: int, limit: int = 10_000) -> bool:
     return bool(nodes)
 
 
-def _options(args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """What else backward is told: whether to keep or make a graph, and how many inputs it is for."""
-    inputs = args[4] if len(args) > 4 else ()
-    return args[2], args[3], len(inputs) if inputs else 0, kwargs.get("accumulate_grad")
-
-
 def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[..., Any]:
+    """In its place. Parameters have names, since in each step a dict of them would be made, read and unpacked."""
     states = watch.states
 
-    def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
+    def _engine_run_backward(
+        roots: Any,
+        gradients: Any,
+        keep: Any,
+        create: Any,
+        inputs: Any = (),
+        allow_unreachable: Any = False,
+        accumulate_grad: Any = False,
+    ) -> Any:
         pace = states.pace
         expected = pace.next
         if pace.mute or not watch.on:  # inside an event that is known
-            return engine(*args, **kwargs)
-        if expected is not None and expected(BACKWARD, args, kwargs, None):
+            return engine(
+                roots, gradients, keep, create, inputs,
+                allow_unreachable=allow_unreachable, accumulate_grad=accumulate_grad,
+            )  # fmt: skip
+        #: What it is told: whether to keep or make a graph, for how many inputs, and whether gradients are added up.
+        options = (keep, create, len(inputs) if inputs else 0, accumulate_grad)
+        if expected is not None and expected(BACKWARD, roots, options):
             try:
-                out = engine(*args, **kwargs)
+                out = engine(
+                    roots, gradients, keep, create, inputs,
+                    allow_unreachable=allow_unreachable, accumulate_grad=accumulate_grad,
+                )  # fmt: skip
             except BaseException:
                 states.here.abort()
                 raise
             pace.mute = 0
+            if pace.next is None:
+                watch.wake(states.here)
             return out
         state = states.here
         learner = state.learner
+        run = functools.partial(
+            engine, roots, gradients, keep, create, inputs,
+            allow_unreachable=allow_unreachable, accumulate_grad=accumulate_grad,
+        )  # fmt: skip
         if learner is not None:
             if learner.replaying:
-                return engine(*args, **kwargs)
+                return run()
             learner.surprised()
         learner = watch.events.ready(state) if graph_task() < 0 else None
         if learner is not None:
-            return run_event(state, learner, args, kwargs)
-        return run(state, args, kwargs)
+            return event(state, learner, roots, options, run)
+        return counted(state, roots, run)
 
-    def run_event(state: ThreadState, learner: Learner, args: Any, kwargs: Any) -> Any:
-        if not watch.events.begin_backward(learner, args[0], _options(args, kwargs)):
+    def event(state: ThreadState, learner: Learner, roots: Any, options: Any, run: Callable[[], Any]) -> Any:
+        if not watch.events.begin_backward(learner, roots, options):
             try:
-                out = run(state, args, kwargs)
+                out = counted(state, roots, run)
             except BaseException:
                 learner.abort()
                 raise
@@ -195,28 +215,29 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
             return out
         try:
             if learner.lane is None:
-                state.enter_backward(through=lambda left: _reaches(args[0], left))
-            out = engine(*args, **kwargs)
+                state.enter_backward(through=lambda left: _reaches(roots, left))
+            out = run()
         except BaseException:
             learner.abort()
             raise
         if learner.lane is None:
             state.clock("backward")
+            watch.wake(state)
         learner.end(closes=False)
         return out
 
-    def run(state: ThreadState, args: Any, kwargs: Any) -> Any:
+    def counted(state: ThreadState, roots: Any, run: Callable[[], Any]) -> Any:
         launch = Launch(state, current())
         if state.learner is None or not state.learner.replaying:
             watch.join(state)
         state.drop_stale_steps()
         for differentiated in _who_ran_forward(watch, state):
-            differentiated.enter_backward(through=lambda left: _reaches(args[0], left))
+            differentiated.enter_backward(through=lambda left: _reaches(roots, left))
         state.launches.append(launch)
         watch.launches.append(launch)
         try:
-            with compiling.eager_backward(watch, args[0]):
-                return engine(*args, **kwargs)
+            with compiling.eager_backward(watch, roots):
+                return run()
         finally:
             state.clock("backward")
             state.launches.remove(launch)

@@ -17,6 +17,7 @@ from bitwatt.backends.torch.encode import dtype_name
 from bitwatt.backends.torch.tensors import own
 from bitwatt.precision import Widths, resolve
 from bitwatt.precision.held import is_beside
+from bitwatt.precision.registry import reader_of
 from bitwatt.precision.resolve import parametrisations
 from bitwatt.records import Layer
 
@@ -36,6 +37,12 @@ def unseen() -> Iterator[None]:
             yield
     finally:
         torch._C._set_tracing_state(tracing)
+
+
+def prepare() -> None:
+    """Load what knows torch's own classes before the program's first step rather than in it."""
+    for kind in (nn.Linear, nn.Parameter, Tensor):
+        reader_of(kind)
 
 
 def own_parameters(module: nn.Module) -> list[Any]:

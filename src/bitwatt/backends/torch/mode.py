@@ -47,6 +47,8 @@ _VIEW, _IN_PLACE, _PLAIN, _COMPOSITE, _HIGHER, _SILENT = range(6)
 _IMPLICIT = torch._C.DispatchKey.CompositeImplicitAutograd
 #: Calls between two events, or in one, of which it is remembered where each was counted. Longer ones are not learned.
 LOG = 50_000
+#: Different calls of which one object is kept.
+KEYS = 4_000
 #: AccumulateGrad nodes carry this instead of a number.
 _NO_SEQUENCE = 2**64 - 1
 
@@ -73,6 +75,8 @@ class CountingMode(TorchDispatchMode):
         self.watch = watch
         self.owner: Any = None  # who entered it on this thread, and will leave it
         self.log: list[tuple[Counts, Any]] | None = None  # where each call was counted, while a step is learned
+        self._keys: dict[Any, Any] = {}
+        self.held: list[tuple[int, str]] | None = None  # marks that wait with the calls (replay.watched)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for subclass in types:
@@ -112,13 +116,20 @@ class CountingMode(TorchDispatchMode):
             named = tuple([(name, key_of(kwargs[name])) for name in kwargs]) if kwargs else ()
             key = (plan, tuple(map(key_of, args)), named, None if kind is _IN_PLACE else key_of(out))
         cell = counts.get(key)
+        if kind is not _VIEW and (cell is None or self.log is not None):
+            if cell is None and plan.numbers:
+                key = plan.folded(key)
+            key = self._shared(key)
+        if self.held is not None and self.log is not None:
+            self.log.append((counts, key))
+            if len(self.log) > LOG:
+                self.book(self.watch.states.here)
+                self.log = None
+            return
         if cell is not None:
             cell[0] += 1
-        elif kind is not _VIEW and plan.numbers:
-            key = plan.folded(key)
-            counts.setdefault(key, [0])[0] += 1
         else:
-            counts[key] = [1]
+            counts.setdefault(key, [0])[0] += 1
         if cell is None and self.watch.contents is not None:
             self.watch.contents.saw(key, args)
         if self.log is not None:
@@ -131,6 +142,13 @@ class CountingMode(TorchDispatchMode):
             if state.fresh > compact.STEP:
                 compact.relieve(self.watch, state)
 
+    def _shared(self, key: Any) -> Any:
+        """One object for calls that are alike, in whatever layer: tuples by the thousand would make Python look through
+        all that the program holds, in search of garbage."""
+        if len(self._keys) > KEYS:
+            self._keys.clear()
+        return self._keys.setdefault(key, key)
+
     def missed(self, func: Any, error: Exception) -> None:
         """A call that could not be written down is one that no rule can price, and says so."""
         self.watch.failed(func, error)
@@ -140,9 +158,25 @@ class CountingMode(TorchDispatchMode):
     def record_op(self, op: Op) -> None:
         """Count a call that passed no dispatcher."""
         counts = self._counts((), None)
-        counts.setdefault(op, [0])[0] += 1
+        if self.held is None:
+            counts.setdefault(op, [0])[0] += 1
         if self.log is not None:
             self.log.append((counts, op))
+
+    def hold(self) -> None:
+        """What comes is expected to be known: it is only written down."""
+        self.log, self.held = [], []
+
+    def book(self, state: ThreadState) -> None:
+        """It was not: what was written down is counted after all."""
+        marks, self.held = self.held, None
+        if marks is None:
+            return
+        for counts, key in self.log or ():
+            if counts.place is not None:
+                state.counts_at(counts.place).setdefault(key, [0])[0] += 1
+        for seq, scope in marks:
+            state.trail.mark(seq, scope)
 
     def _counts(self, args: Any, out: Any) -> Counts:
         """Where the running op is counted. Called two frames below the code that called it."""
@@ -182,7 +216,13 @@ class CountingMode(TorchDispatchMode):
             owner, method = code.module_above(frame) if graph else (None, "")
             if graph:
                 scope = self.watch.scopes.known(owner) or scope
-                state.trail.mark(_sequence() - 1, scope)
+                seq = _sequence() - 1
+                if state.learner is not None:  # an op that makes no node must not take the last one of a known call
+                    seq = max(seq, state.learner.seq)
+                if self.held is None:
+                    state.trail.mark(seq, scope)
+                else:
+                    self.held.append((seq, scope))
             if found is code.LOSS:
                 phase = LOSS
             elif owner is not None and graph and _is_followed(out) and not _is_training_loop(method):

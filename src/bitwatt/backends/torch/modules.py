@@ -64,7 +64,10 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
         expected = pace.next
         if expected is not None and expected(CALL, self, args, kwargs):
             try:
-                out = call(self, *args, **kwargs)
+                if inlined and self._compiled_call_impl is None:
+                    out = self._call_impl(*args, **kwargs)
+                else:
+                    out = call(self, *args, **kwargs)
             except BaseException:
                 states.here.abort()
                 raise

@@ -1,12 +1,14 @@
 """What was counted so far, read by another thread while the program goes on. Nothing is changed.
 
-Copying a dict's items in one call is atomic under the interpreter's lock. A step that is under way may be in the copy
-by half; its phases are named as if it ended well.
+Copying a dict's items in one call is atomic under the interpreter's lock, and what is moved from one place to another
+meanwhile is read again (`ThreadState.moves`). A step that is under way may be in the copy by half; its phases are named
+as if it ended well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.harvest import Harvest
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from bitwatt.backends.torch.watch import TorchWatch
 
 _TRAINING = {BEFORE: "other", BEFORE_GRAPH: "forward", AFTER: "loss", LOSS: "loss", FORWARD: "forward"}
+#: Times that something is read again, a tenth of a millisecond apart.
+_PATIENCE = 100
 _EVALUATION = {**_TRAINING, AFTER: "other", FORWARD: "inference"}
 
 
@@ -27,14 +31,10 @@ def snapshot(watch: TorchWatch, token: Token) -> Harvest:
     ledger, seconds = Ledger(), dict[str, float]()
     watch.scopes.settle()  # models may have come since the last look
     for state in list(watch.everyone):
-        names = _TRAINING if state.ever_differentiated else _EVALUATION
-        for (context, base, found, scope), call, calls in _calls(state, token):
-            phase = phase_path(names.get(found, found), base, context.phases)
-            ledger.add(phase, watch.scopes.final(scope), watch.op(call), calls)
-        for (context, base, found), span in list(state.seconds.items()):
-            if context.token is token:
-                phase = phase_path(names.get(found, found), base, context.phases)
-                seconds[phase] = seconds.get(phase, 0.0) + span
+        for phase, scope, call, calls in counted(watch, state, token):
+            ledger.add(phase, scope, watch.op(call), calls)
+        for phase, span in spent(state, token).items():
+            seconds[phase] = seconds.get(phase, 0.0) + span
     return Harvest(
         ledger,
         seconds,
@@ -43,6 +43,43 @@ def snapshot(watch: TorchWatch, token: Token) -> Harvest:
         watch.collectives.facts(running=True),
         watch.op_contents(),
     )
+
+
+def counted(watch: TorchWatch, state: ThreadState, token: Token) -> Iterator[tuple[str, str, Any, int]]:
+    """Phase, scope, call, and how often."""
+    names = _names(state)
+    for (context, base, found, scope), call, calls in _whole(state, lambda: [*_calls(state, token)]):
+        yield phase_path(names.get(found, found), base, context.phases), watch.scopes.final(scope), call, calls
+
+
+def spent(state: ThreadState, token: Token) -> dict[str, float]:
+    """Seconds by phase."""
+    names, seconds = _names(state), dict[str, float]()
+    for (context, base, found), span in _whole(state, lambda: [*_spans(state)]):
+        if context.token is token:
+            phase = phase_path(names.get(found, found), base, context.phases)
+            seconds[phase] = seconds.get(phase, 0.0) + span
+    return seconds
+
+
+def _names(state: ThreadState) -> dict[str, str]:
+    return _TRAINING if state.ever_differentiated else _EVALUATION
+
+
+def _whole(state: ThreadState, read: Callable[[], list[Any]]) -> list[Any]:
+    """What `read` finds while nothing is being moved."""
+    for _ in range(_PATIENCE):
+        moves, found = state.moves, read()
+        if state.moves == moves and not moves % 2:
+            break
+        time.sleep(1e-4)
+    return found
+
+
+def _spans(state: ThreadState) -> Iterator[tuple[Any, float]]:
+    yield from list(state.seconds.items())
+    for lane, more in state.learner.unbooked() if state.learner is not None else ():
+        yield from zip(lane.spans(), lane.unwritten(more), strict=True)
 
 
 def _calls(state: ThreadState, token: Token) -> Iterator[tuple[Place, Any, int]]:

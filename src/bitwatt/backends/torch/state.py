@@ -135,6 +135,7 @@ class ThreadState:
         )  # launch, scope and counts of the last such op
         self.capturing = False  # a CUDA graph: what is called does not run now
         self.sessions = 0  # opened on this thread and not closed yet
+        self.moves = 0  # odd while what was credited is moved to the counts: another thread that reads waits for that
         self.fresh = 0  # calls written down that were new, since compact.relieve last looked
         self.memory = DeviceMemory() if BUILT else None
         self.ranges: Ranges | None = None  # where phases are to be marked for NVIDIA's tools
@@ -153,7 +154,16 @@ class ThreadState:
             counts = store[place] = Counts(place)
         return counts
 
+    def took_part(self, token: Token) -> bool:
+        """Whether something on this thread belongs to a session. Also asked by other threads."""
+        if self.learner is not None and token in self.learner.tallies:
+            return True
+        kept: tuple[dict[Any, Any], ...] = (self.counts, self.pending, self.seconds, self.pending_seconds)
+        return any(place[0].token is token for store in kept for place in list(store))
+
     def push(self, phase: str, scope: str, module: Any = None, base: tuple[str, ...] | None = None) -> Frame:
+        if self.learner is not None and self.learner.watched:
+            self.learner.unwatch()
         context = CONTEXT.get()
         if context is None or not context.token.open:
             context = current()
@@ -232,9 +242,9 @@ class ThreadState:
                 return
             self.pop(self.top)
 
-    def clock(self, phase: str | None = None) -> None:
+    def clock(self, phase: str | None = None, until: float | None = None) -> None:
         """Book the time since the last call under `phase`, by default that of the top frame."""
-        now = time.perf_counter()
+        now = time.perf_counter() if until is None else max(until, self._tick)
         frame = self.top
         context = frame.context or current()
         idle = frame is self.bottom and not self.sessions and not self.forward_done  # a thread that may only be waiting
@@ -247,7 +257,9 @@ class ThreadState:
                 phase = frame.phase if frame is not self.bottom else (AFTER if self.forward_done else BEFORE)
             base = frame.base if frame is not self.bottom else context.phases
             key, seconds = (context, base, phase), self.seconds if phase[0] != "?" else self.pending_seconds
-            seconds[key] = seconds.get(key, 0.0) + now - self._tick
+            ended = context.token.ended  # this thread may go on for longer than the session
+            spent = now - self._tick if ended is None else max(min(now, ended) - self._tick, 0.0)
+            seconds[key] = seconds.get(key, 0.0) + spent
             if self.memory is not None and self.mode is not None:  # not in steps that are known
                 self.memory.booked(key)
             if self.timeline is not None:

@@ -56,7 +56,7 @@ def _watch_run(watch: TorchWatch, thread: threading.Thread) -> None:
     context, run = current() or CONTEXT.get(), thread.run
 
     def watched_run() -> None:
-        del thread.run
+        thread.__dict__.pop("run", None)
         CONTEXT.set(context)
         state = watch.states.here
         watch.join(state, thread)

@@ -8,6 +8,7 @@ Only the thread's current stream is timed.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ class Timeline:
 
     def __init__(self, event: Callable[[], Any] | None = None) -> None:
         self._new = event or (lambda: torch.cuda.Event(enable_timing=True))
+        self._lock = threading.Lock()
         self._spare: list[Any] = []
         self._queue: deque[tuple[Any, Any]] = deque()  # event, and whose the stretch before it was
         self._last: Any = None  # the event read last: where the next stretch begins
@@ -60,6 +62,10 @@ class Timeline:
         """It was one part of a lap, or whole laps (-1)."""
         self._add((lane, part))
 
+    def mark_row(self, lanes: tuple[Lane, ...]) -> None:
+        """It was whole laps of several lanes in turn."""
+        self._add((lanes, -1))
+
     def _cell(self, span: Span) -> Cell:
         cell = self._open.get(span)
         if cell is None:
@@ -70,7 +76,8 @@ class Timeline:
         if self.broken:
             return
         try:
-            self._record(whose)
+            with self._lock:
+                self._record(whose)
         except RuntimeError as error:  # of the device: the program will meet it too, and is to see its own
             self._breaks(error)
 
@@ -120,6 +127,11 @@ class Timeline:
             self.seconds[whose.span] = self.seconds.get(whose.span, 0.0) + seconds
             return
         lane, part = whose
+        if isinstance(lane, tuple):
+            shares = [sum(self._lanes.get(one, ())[:-1]) or sum(one.seconds) for one in lane]
+            for one, share in zip(lane, shares, strict=True):
+                self._book((one, -1), seconds * share / sum(shares) if any(shares) else seconds / len(lane))
+            return
         spent = self._lanes.get(lane)
         if spent is None:
             if len(self._lanes) >= _LANES:
@@ -138,7 +150,7 @@ class Timeline:
 
     def resolve(self, meaning: Mapping[str, str], token: Token | None) -> None:
         """Phases have got their names."""
-        for span in [s for s in self._open if s[2] in meaning and token in (None, s[0].token)]:
+        for span in [s for s in list(self._open) if s[2] in meaning and token in (None, s[0].token)]:
             named = (span[0], span[1], meaning[span[2]])
             self._open.pop(span).span = named
             if span in self.seconds:
@@ -146,8 +158,9 @@ class Timeline:
 
     def collect(self, token: Token) -> dict[Span, float]:
         """What a session that closes is told; the device has done all of it by then."""
-        self._flush()
-        self._share_out()
+        with self._lock:  # another thread's may go on
+            self._flush()
+            self._share_out()
         return {span: self.seconds.pop(span) for span in list(self.seconds) if span[0].token is token}
 
 

@@ -21,6 +21,7 @@ from bitwatt.backends.torch import (
     higher_order,
     hooks,
     keys,
+    layers,
     modules,
     packages,
     spawned,
@@ -30,15 +31,15 @@ from bitwatt.backends.torch import (
 from bitwatt.backends.torch.contents import Contents
 from bitwatt.backends.torch.encode import decode, name_of
 from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
-from bitwatt.backends.torch.replay import marks
+from bitwatt.backends.torch.replay import announced
 from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.events import Events
 from bitwatt.backends.torch.replay.learner import Learner
 from bitwatt.backends.torch.replay.lessons import Rows, expanded
 from bitwatt.backends.torch.scopes import Scopes
-from bitwatt.backends.torch.snapshot import snapshot
+from bitwatt.backends.torch.snapshot import counted, snapshot, spent
 from bitwatt.backends.torch.state import Launch, States, ThreadState, graph_task
-from bitwatt.context import Token, phase_path
+from bitwatt.context import Token, current, phase_path
 from bitwatt.ledger import Ledger
 from bitwatt.records import Op, Rank
 
@@ -47,6 +48,11 @@ active: TorchWatch | None = None
 
 #: A ledger longer than this gives up its deepest scopes (records.Ledger.folded).
 ROWS = 200_000
+#: Of threads that could not be joined where they were started.
+_OLDER = (
+    "a thread that ran before the session was opened is counted in its calls of modules, backward and steps of "
+    "optimizers alone: what it computes between them is not seen"
+)
 #: Remarks that are kept: their texts may hold what differs each time.
 NOTES = 100
 
@@ -72,7 +78,8 @@ class TorchWatch:
     def start(self) -> None:
         global active
         active = self
-        self._undo += marks.install(self.events.structures)
+        layers.prepare()
+        self._undo += announced.install(self.events.structures)
         self._undo += modules.install(self)
         self._undo += hooks.install(self)
         self._undo += threads.install(self)
@@ -106,10 +113,15 @@ class TorchWatch:
         state = self.states.here
         state.sessions += 1
         self.join(state, self)
-        if state.sessions == 1:
-            state.begin_clock()  # what it took to open the session is none of it
         if state.resting is not None and state.learner is not None:  # the session around it replays
             state.learner.skip()
+        if state.sessions > 1:
+            state.clock()  # what ran until now is of the session around it
+        else:
+            state.begin_clock()
+
+    def begin(self) -> None:
+        self.states.here.begin_clock()
 
     def leave(self) -> None:
         state = self.states.here
@@ -121,6 +133,8 @@ class TorchWatch:
         """Count on this thread, unless it is counted on already, until `part` is called with the same owner."""
         if state.mode is not None or state.resting is not None or mode_here(self) is not None:
             return
+        if owner is None and current() is not None:  # nobody has told of this thread
+            self.notes[_OLDER] = None
         state.mode = CountingMode(self)
         state.mode.owner = owner
         _push_mode(state.mode)
@@ -139,12 +153,17 @@ class TorchWatch:
     def switch(self, state: ThreadState, on: bool) -> None:
         """Let the mode of a thread rest while what runs is known, or wake it."""
         if on and state.resting is not None:
-            if state.resting not in _get_current_dispatch_mode_stack():  # Ctrl-C may have come between these lines
-                _enter(state.resting)
+            _ensure(state.resting)
             state.mode, state.resting = state.resting, None
         elif not on and state.mode is not None:
             _leave(state.mode)
             state.mode, state.resting = None, state.mode
+
+    @staticmethod
+    def wake(state: ThreadState) -> None:
+        """After a backward that ran with the mode off: if it was woken there, the engine has taken it off again."""
+        if state.mode is not None:
+            _ensure(state.mode)
 
     def replays_backward(self) -> bool:
         """Whether the running backward is one that is replayed: only counted ones are known here."""
@@ -188,31 +207,43 @@ class TorchWatch:
 
     def collect(self, token: Token) -> Harvest:
         """What was counted for a session that is closing; its counts leave this watch."""
-        tally = Tally()
-        for state in list(self.everyone):
+        tally, here = Tally(), self.states.here
+        part = [state for state in list(self.everyone) if state is here or state.took_part(token)]
+        #: Threads that have not left: they go on, and what is theirs is read and left alone.
+        others = {state for state in part if state.mode is not None or state.resting is not None} - {here}
+        for state in part:
             if state.learner is not None:
-                tally += state.learner.closes(token)
-                if state is self.states.here and state.resting is not None:  # a session around it may count
+                tally += state.learner.read(token) if state in others else state.learner.closes(token)
+                if state is here and state.resting is not None:  # a session around it may count
                     self.switch(state, True)
-            state.clock()
-            state.settle(closing=token)
+            if state not in others:
+                state.clock(until=token.ended)
+                state.settle(closing=token)
         self.scopes.settle()
         ledger, seconds = compact.Gathering(token, self.scopes), dict[str, float]()
         device_seconds = self._on_device(token)
         for state in list(self.everyone):
+            if state in others:
+                for phase, scope, call, calls in counted(self, state, token):
+                    ledger.add(phase, scope, self.op(call), calls)
+                for phase, span in spent(state, token).items():
+                    seconds[phase] = seconds.get(phase, 0.0) + span
+                if state.learner is not None:
+                    state.learner.tallies.pop(token, None)
+                    state.learner.stale = True
             for place in [p for p in list(state.counts) if p[0].token is token]:
                 context, base, found, scope = place
                 phase, scope = phase_path(found, base, context.phases), self.scopes.final(scope)
-                for call, (calls,) in expanded(state.counts.pop(place)):
+                for call, (calls,) in expanded(state.counts.pop(place)) if state not in others else ():
                     ledger.add(phase, scope, self.op(call), calls)
             for place in [p for p in list(state.pending) if p[0].token is token]:
-                del state.pending[place]
+                state.pending.pop(place, None)
             for key in [k for k in list(state.frames) if k[0][0].token is token]:
-                del state.frames[key]
-            for span in [s for s in list(state.seconds) if s[0].token is token]:
-                context, base, found = span
-                phase = phase_path(found, base, context.phases)
-                seconds[phase] = seconds.get(phase, 0.0) + state.seconds.pop(span)
+                state.frames.pop(key, None)
+            for where in [s for s in list(state.seconds) if s[0].token is token]:
+                context, base, found = where
+                phase, taken = phase_path(found, base, context.phases), state.seconds.pop(where, 0.0)
+                seconds[phase] = seconds.get(phase, 0.0) + (taken if state not in others else 0.0)
         for phase, scope, op, calls in self.spool.read(token):
             ledger.add(phase, scope, op, calls)
         replay, deviations, samples = self._replay(token, tally)
@@ -234,10 +265,10 @@ class TorchWatch:
         """Seconds of GPUs by phase, over threads that used one."""
         seconds = dict[str, float]()
         for timeline in [state.timeline for state in list(self.everyone) if state.timeline is not None]:
-            for (context, base, found), spent in timeline.collect(token).items():
+            for (context, base, found), span in timeline.collect(token).items():
                 if found[0] != "?":
                     phase = phase_path(found, base, context.phases)
-                    seconds[phase] = seconds.get(phase, 0.0) + spent
+                    seconds[phase] = seconds.get(phase, 0.0) + span
             if timeline.broken:
                 self.notes[f"the GPU's time is known until it failed: {timeline.broken}"] = None
             if timeline.lost:
@@ -286,6 +317,11 @@ class TorchWatch:
                 self.ops.clear()
             self.ops[call] = op
         return op
+
+
+def _ensure(mode: CountingMode) -> None:
+    if mode not in _get_current_dispatch_mode_stack():  # Ctrl-C may have come after it was entered
+        _enter(mode)
 
 
 def _enter(mode: CountingMode) -> None:

@@ -18,7 +18,7 @@ def allocations() -> int | None:
     """How many blocks the CUDA allocator has handed out in all; None where CUDA is not in use."""
     if not torch.cuda.is_initialized():
         return None
-    stats: dict[str, Any] = torch._C._cuda_memoryStats(torch.cuda.current_device())
+    stats: dict[str, Any] = torch._C._cuda_memoryStats(torch._C._cuda_getDevice())
     return int(stats["allocation"]["all"]["allocated"])
 
 

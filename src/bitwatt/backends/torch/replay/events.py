@@ -13,7 +13,7 @@ from torch import nn
 from bitwatt.backends.torch.replay.learner import Learner
 from bitwatt.backends.torch.replay.lessons import FOREIGN, READS
 from bitwatt.backends.torch.replay.losses import behind, taken
-from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, in_use, quick
+from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, hung, in_use, quick
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
 from bitwatt.backends.torch.state import FORWARD, frame_mark, is_running
 from bitwatt.backends.torch.tensors import any_needs_grad, follow
@@ -45,8 +45,8 @@ class Events:
         if context is None or not context.token.open:
             context = current()
         if context is None or context.token.exactness == "always":
-            if context is not None and state.resting is not None:  # a session inside one that replays, or around it
-                learner.skip()
+            if context is not None and (state.resting is not None or learner.watched):
+                learner.skip()  # a session inside one that replays, or around it
             return None
         if context is not learner.context or learner.stale:
             learner.enters(context, self.structures)
@@ -130,11 +130,6 @@ class Events:
         elif step is not None and isinstance(optimizer, torch.optim.RAdam):
             step.event.enough = READS  # it does less in its first five steps
         return known
-
-
-def hung(optimizer: Any) -> tuple[int, int]:
-    """How many functions a program has hung on an optimizer's steps."""
-    return len(optimizer._optimizer_step_pre_hooks), len(optimizer._optimizer_step_post_hooks)
 
 
 def _options(group: Any) -> tuple[Any, ...]:

@@ -46,7 +46,8 @@ class Lane:
         return all(step.gap.trusted for step in self.steps)
 
     def flush(self, state: ThreadState) -> None:
-        """Write complete laps to the counts, and times to the clock. Called from the thread or while it runs."""
+        """Write complete laps to the counts, and times to the clock."""
+        state.moves += 1
         laps = self.laps - self.flushed
         self.flushed += laps
         self._share_out()
@@ -58,6 +59,13 @@ class Lane:
             if spent:
                 self.written[j] += spent
                 state.seconds[span] = state.seconds.get(span, 0.0) + spent
+        state.moves += 1
+
+    def unwritten(self, more: float) -> list[float]:
+        """Times that are not written to the clock yet, with those of laps that are under way."""
+        known = sum(self.seconds)
+        scale = 1 + (self.rest + more) / known if known else 1.0
+        return [spent * scale - written for spent, written in zip(self.seconds, self.written, strict=True)]
 
     def spans(self) -> list[tuple[Context, tuple[str, ...], str]]:
         """Whose the time before each event and in it is."""

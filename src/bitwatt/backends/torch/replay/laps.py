@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.lanes import Lane
 from bitwatt.backends.torch.replay.lessons import Node, Step
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP
 from bitwatt.backends.torch.replay.pace import stepping
-from bitwatt.backends.torch.replay.rows import NOISE, PAUSES, Rows
+from bitwatt.backends.torch.replay.rows import NOISE, PAUSES
 from bitwatt.backends.torch.replay.swift import FIRST, ran
+from bitwatt.backends.torch.replay.watched import Watched
 from bitwatt.backends.torch.state import AFTER, BEFORE_GRAPH, FORWARD
 from bitwatt.backends.torch.timeline import ONE_IN
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.state import ThreadState
 
+_sequence = torch.autograd._get_sequence_nr
 
-class Laps(Rows):
+
+class Laps(Watched):
     """Lanes are entered at the beginning of a unit (by the learner), and left where something is due or unexpected."""
 
     def _find_lane(self, start: Node, known: bool) -> None:
@@ -31,6 +36,41 @@ class Laps(Rows):
         elif self._unresolved:
             start.lane = None
         self._unresolved = []
+
+    def _take_lane(self, *, watch: bool) -> None:
+        """The unit that begins is taken the short way if it is known; `watch`: also where the code between its events
+        is not, and nothing of it has run yet."""
+        lane = self.start.lane if self.start.safe and not (self.looking or self._watch_gaps) else None
+        if lane is None or not (lane.trusted or (watch and self._can_watch(lane))):
+            return
+        self.lane, self.at, self.marking = lane, 0, self.state.timeline
+        self.state.trail.mark(_sequence(), lane.trail)
+        if lane.trusted:
+            self._open_row()
+        else:
+            self._watch_lane()
+
+    def _watched_lap(self, lane: Lane) -> None:
+        lane.laps += 1
+        self.tally.replayed += 1
+        self.tally.events += len(lane.steps)
+        self.tally.unchecked += lane.unchecked
+        state = self.state
+        self._seen += 1
+        self.at, self._unit_seconds, self._began = 0, self._time - self._began, self._time
+        self._before = (state.forward_done, state.forward_seen, state.ever_differentiated)
+        start = self.starts[lane.then.form]
+        follower = start.lane if start.safe else None
+        start.countdown -= 1
+        if start.countdown > 0 and follower is not None and not follower.trusted and self._can_watch(follower):
+            if follower is not lane:
+                self._change_lane(lane, start, follower)
+            self._choose_marks(follower)
+        else:
+            self._leave_lane()
+            self._begin_unit(lane.then.form)
+            self.looking = not start.safe or start.countdown <= 0
+            self._take_lane(watch=True)
 
     def _lap(self, lane: Lane) -> None:
         lane.laps += 1
@@ -61,7 +101,12 @@ class Laps(Rows):
             peek = not self._until_peek
         else:
             peek = self._laps_since_peek >= self._longest
-        if peek or start.countdown <= 0:
+        if peek and start.countdown > 0 and start.lane is lane and self._can_watch(lane):
+            self._close_row()
+            self._until_peek = self._laps_since_peek = 0
+            self._watch_lane()
+            self._hold()
+        elif peek or start.countdown <= 0:
             self._close_row()
             self._leave_lane()
             self._begin_unit(lane.then.form)
@@ -111,6 +156,10 @@ class Laps(Rows):
             self._leave_lane()
             self._doubted = self.looking = True
 
+    def unwatch(self) -> None:
+        """Frames are put on the thread's stack, which lanes have none of: it goes on the long way."""
+        self._leave_lane()
+
     def _leave_lane(self) -> None:
         """Back to the long way, as if it had been taken from the beginning of this unit."""
         self._slow_down()
@@ -118,12 +167,17 @@ class Laps(Rows):
         if lane is None:
             return
         self.lane = None
-        state = self.state
+        state, watched = self.state, self.watched
         self.marking = None
+        seen = [step.gap for step in lane.steps] if watched and self._seen else []
         self._ran.add(lane)
         while self._ran:
             self._ran.pop().flush(state)
+        for gap in seen:
+            gap.credited = False
         state.skip_clock(lane)
+        if watched:
+            self._look_away()
         began = self._began
         before = lane.steps[0].node.parent
         self._begin_unit(before.form if before is not None else None)
@@ -146,6 +200,8 @@ class Laps(Rows):
             self.node.heir = self.node = step.node
             self._place = step.number or self._numbered(step)
             self._closing = step.key[2][0] == BACKWARD or step.differentiates
+        if watched and state.mode is not None:
+            state.mode.book(state)
 
 
 def _stage(state: ThreadState, step: Step) -> None:

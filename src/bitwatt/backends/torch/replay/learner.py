@@ -9,6 +9,7 @@ are known, then credited with the mode off, and counted again at growing interva
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -20,6 +21,7 @@ from bitwatt.backends.torch.replay.laps import Laps
 from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP, flush
 from bitwatt.backends.torch.replay.pace import ADDED, stepping
+from bitwatt.backends.torch.replay.watched import short
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.marks import Structures
@@ -61,8 +63,10 @@ class Learner(Laps):
                 and values == key[3]
                 and self.context is key[1]
                 and (step.gap.confirms(seq - self.seq) if step.gap.compiled else seq - self.seq == step.gap.nodes)
-                and self.state.resting is not None
+                and (self._as_known(step) if self.watched else self.state.resting is not None)
             ):
+                if self.watched:
+                    self._switch(self.state, False)
                 now = _now()
                 if self.marking is not None:
                     self.marking.mark_lane(lane, 2 * self.at if self._time else -1)
@@ -99,6 +103,8 @@ class Learner(Laps):
         self._gap_log = self._taken()
         if self._whole:
             self._learn(step.gap, self._gap_log)
+            step.gap.log = short(self._gap_log)
+            step.gap.heed(self._vouches)
             self.node.calm = step.gap.trusted
             step.node.alike = step.node.alike + 1 if step.gap.streak > 1 else 0
             step.gap.seconds = _now() - self._time
@@ -151,7 +157,12 @@ class Learner(Laps):
                     self.marking.mark_lane(lane, 2 * self.at + 1)
                 self.seq, self._time = seq, now
                 self.at += 1
-                if self.at == len(lane.steps):
+                if self.watched:
+                    self._leaves(step)
+                    if self.at == len(lane.steps):
+                        self._watched_lap(lane)
+                    self._go_on()
+                elif self.at == len(lane.steps):
                     self._lap(lane)
                 return
             self._leave_lane()
@@ -162,6 +173,8 @@ class Learner(Laps):
             self._replayed(step)
         else:
             self._counted(step)
+        state = self.state
+        step.after = (state.forward_done, state.forward_seen, state.ever_differentiated)
         self.path.append(step)
         self.node.heir = self.node = step.node
         self._place = step.number or self._numbered(step)
@@ -172,16 +185,22 @@ class Learner(Laps):
         elif kind == STEP:
             self._optimizers = True
         if closes or self._calls_only or (len(self.path) >= _CALLS and self._is_long()):
-            self._end_unit()
+            self._end_unit(watch=True)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """To the code after an event, which is watched or not."""
         state = self.state
-        if self.lane is None and (self.looking or self._watch_gaps or self._peeking or not self._is_calm()):
+        if self.watched:
+            self._hold()
+        elif self.lane is None and (self.looking or self._watch_gaps or self._peeking or not self._is_calm()):
             self._switch(state, True)
             self._log()
         elif state.mode is not None:
             self._switch(state, False)
         self._whole = True
         self._mark()
-        if self.lane is not None:
+        if self.lane is not None and not self.watched:
             self._hurry(self.lane)
 
     def _is_calm(self) -> bool:
@@ -240,7 +259,7 @@ class Learner(Laps):
         self.step, self.kind, self.replaying, self.pace.mute = None, "", False, 0
         self._anew()
 
-    def _end_unit(self) -> None:
+    def _end_unit(self, *, watch: bool = False) -> None:
         last, start = self.node, self.start
         if self._counted_here or self._doubted:
             known = all(step.event.ready(self.sampling) for step in self.path)
@@ -251,10 +270,11 @@ class Learner(Laps):
         self._unit_seconds = _now() - self._began
         if self._counted_here:
             self.tally.counted += 1
+            self._ask_allocator()
             self._weigh_gaps(start)
             if known and start.safe:
                 self.tally.looks += 1
-                start.interval = min(4 * start.interval, _SELDOM)
+                start.interval = min(8 * start.interval, _SELDOM)
             start.countdown = self._random.randint(start.interval // 2 + 1, start.interval)
         else:
             self.tally.replayed += 1
@@ -264,12 +284,7 @@ class Learner(Laps):
         self.start.countdown -= 1
         self.looking = not known or self.start.countdown <= 0
         self._peeking = False
-        lane = self.start.lane if self.start.safe and not (self.looking or self._watch_gaps) else None
-        if lane is not None and lane.trusted:
-            self.lane, self.at = lane, 0
-            self.marking = self.state.timeline
-            self.state.trail.mark(_sequence(), lane.trail)
-            self._open_row()
+        self._take_lane(watch=watch)
 
     def _weigh_gaps(self, start: Node) -> None:
         """Watching what runs between events is cheap beside long steps, and leaves nothing to assume."""
@@ -305,10 +320,24 @@ class Learner(Laps):
             tally.gaps += not vouched  # code after the last event ran unseen
             if _sequence() != self.seq:
                 tally.disagrees("graph nodes")
-            spent = _now() - (self._time or self._began)  # the latter where laps were taken the swiftest way
+            ended = _now() if token.ended is None else token.ended
+            spent = ended - (self._time or self._began)  # the latter where laps were taken the swiftest way
             tally.pauses += spent > max(_NOISE, _PAUSE * self._unit_seconds)
             tally.tail += spent if spent > max(_TAIL, 2 * self._unit_seconds) else 0.0
         self.stale = True
+        return tally
+
+    def read(self, token: Token) -> Tally:
+        """A session has ended while this thread goes on: what came of it so far, asked by another thread. This one
+        finds out by itself (swift.Row.lap), and as it is `stale` begins anew."""
+        tally = replace(self.tallies.get(token) or Tally())  # its own may still be added to
+        for lane, _ in self.under_way():
+            if self.swift is not None and lane in self.swift.lanes and lane.steps[0].key[1].token is token:
+                laps = self.pace.done
+                tally.replayed += laps
+                tally.events += laps * len(lane.steps)
+                tally.gaps += laps * len(lane.steps)
+                tally.unchecked += laps * lane.unchecked
         return tally
 
     def skip(self) -> None:

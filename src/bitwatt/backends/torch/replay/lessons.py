@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.families import Family, Sample, exchanged, inside_at
+from bitwatt.backends.torch.replay.families import Family, Log, Sample, exchanged, inside_at
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Counts, Place
 from bitwatt.backends.torch.trail import NOTHING, Stretch
@@ -25,8 +25,9 @@ _PATIENCE = 256
 READS = 8
 #: Of the step of an optimizer that is not torch's own: some do more work every so often, and no checksum tells.
 FOREIGN = 64
-#: And the code before one: it has no checksum but its graph nodes.
-GAPS, _GAP_PATIENCE = 32, 8192
+#: And the code before one: it has no checksum but its graph nodes. Where the allocator tells of it too, fewer will do:
+#: more than ten, since that is how often programs print something.
+GAPS, VOUCHED, _GAP_PATIENCE = 32, 12, 8192
 #: Samples of a stretch that changes, kept to state an interval.
 _KEPT = 64
 
@@ -36,12 +37,13 @@ class Lesson:
 
     __slots__ = (
         "_later", "_rows", "assumed", "calls", "changes", "compiled", "credited", "enough", "final", "flushed",
-        "frames", "inside", "is_gap", "nodes", "predicted", "ran", "replays", "samples", "seconds", "streak", "trail",
+        "frames", "inside", "is_gap", "log", "nodes", "predicted", "ran", "replays", "samples", "seconds",
+        "streak", "trail",
     )  # fmt: skip
 
     def __init__(self, is_gap: bool = False) -> None:
         self.is_gap = is_gap
-        self.enough = _ENOUGH
+        self.enough = GAPS if is_gap else _ENOUGH
         self._rows: Rows | None = None
         self._later: tuple[tuple[Place, Credit], ...] | None = None
         self.predicted: tuple[Family, Sizes] | None = None  # rows that follow from those at other sizes
@@ -61,6 +63,7 @@ class Lesson:
         self.ran: tuple[int, int] | None = None  # nodes and `inside` of that
         self.frames = -1  # what dynamo had looked at by then
         self.seconds = 0.0
+        self.log: Log | None = None  # of a gap: its calls in their order, where they are few
         self.samples: list[Rows] = []
         self.final: dict[Place, Place] = {}  # where calls went that had no phase yet when they were counted
 
@@ -71,8 +74,12 @@ class Lesson:
     @property
     def trusted(self) -> bool:
         if self.is_gap:
-            return self.streak >= min(GAPS << min(self.changes, 16), _GAP_PATIENCE)
+            return self.streak >= min(self.enough << min(self.changes, 16), _GAP_PATIENCE)
         return self.streak >= min(self.enough << 2 * min(max(self.changes - 1, 0), 16), _PATIENCE)
+
+    def heed(self, allocator: bool) -> None:
+        """Of a gap: how often it must be seen alike, with the allocator to tell of it later or without."""
+        self.enough = min(VOUCHED, GAPS) if allocator else GAPS
 
     @property
     def varies(self) -> bool:
@@ -163,8 +170,8 @@ class Step:
     """A mark with its sizes, and those of the marks before it in the unit: the stretch that leads to it and its own."""
 
     __slots__ = (
-        "closes", "differentiates", "event", "first", "flags", "gap", "key", "meanings", "node", "number", "opaque",
-        "phase", "safe", "sizes",
+        "after", "closes", "differentiates", "event", "first", "flags", "gap", "key", "meanings", "node", "number",
+        "opaque", "phase", "safe", "sizes",
     )  # fmt: skip
 
     def __init__(self, node: Node, sizes: Sizes, key: Any) -> None:
@@ -175,6 +182,7 @@ class Step:
         self.opaque = False  # it runs code of the program's own
         self.phase = ""  # which phase the event begins
         self.number = 0  # stands for the node and the sizes
+        self.after: tuple[bool, bool, bool] | None = None  # how the event leaves the thread's state
         self.first: Any = None  # of a backward: a weak reference to a parameter that gets a gradient
         self.closes = False  # of a compiled function: a unit ends with it,
         self.differentiates = False  # a backward runs in it, with no forward after it,

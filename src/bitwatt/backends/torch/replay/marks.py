@@ -7,7 +7,6 @@ so that calls which differ in sizes alone are known as such.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import weakref
 from operator import itemgetter
@@ -17,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 from torch.nn.utils.rnn import PackedSequence
-from torch.utils.hooks import RemovableHandle
 
 from bitwatt.backends.torch.encode import key_of
 
@@ -31,6 +29,8 @@ _PLAIN = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device
 _DEPTH, _WIDE = 4, 32
 #: States of models that are remembered.
 _MODELS = 1_000
+#: Marks the class whose instances tell when they are frozen (replay.announced).
+TELLS = "_bitwatt_tells"
 #: Attributes that may decide what a module does, in how many modules of the program's own they are read at most, and
 #: how many values one may have.
 _DECIDING = frozenset({int, bool, str, type(None)})
@@ -84,6 +84,11 @@ def arguments(args: Any, kwargs: Any, *, sizes: bool = False) -> tuple[Any, ...]
 def in_use(value: Any) -> bool | None:
     """Of an optimizer's option: None leaves the choice to torch."""
     return None if value is None else bool(value)
+
+
+def hung(optimizer: Any) -> tuple[int, int]:
+    """How many functions a program has hung on an optimizer's steps."""
+    return len(optimizer._optimizer_step_pre_hooks), len(optimizer._optimizer_step_post_hooks)
 
 
 def _name(name: Any) -> Any:
@@ -169,7 +174,7 @@ class Structure:
 class State:
     """A state that a model was seen in: parameters that got gradients, those that did not, and plain attributes."""
 
-    __slots__ = ("attributes", "frozen", "model", "plain", "seldom", "trains")
+    __slots__ = ("attributes", "frozen", "model", "plain", "seldom", "tells", "trains")
 
     def __init__(self, model: Structure) -> None:
         self.model = model
@@ -179,6 +184,16 @@ class State:
         self.attributes: list[Any] = model.attributes
         self.seldom = model.flags[:2]
         self.plain = all(_is_plain(ref()) for ref in model.modules)
+        #: Whether each of its parameters tells when it is frozen. Wrappers (DTensor) are parameters by name alone.
+        self.tells = all(hasattr(type(ref()), TELLS) for ref in model.parameters)
+
+    @property
+    def trains_as_known(self) -> bool:
+        """Whether the same parameters get gradients. One that has died raises."""
+        for ref in self.trains:
+            if not ref().requires_grad:
+                return False
+        return not any(ref().requires_grad for ref in self.frozen)
 
     @property
     def lasts(self) -> bool:
@@ -195,6 +210,7 @@ class Structures:
     def __init__(self) -> None:
         self.version = 0  # moves on when any module gets a part
         self.stamp = 0  # and also when any is set to train or evaluate
+        self.needs = 0  # moves on when any parameter is told whether it gets a gradient, or an optimizer gets a hook
         self._known: dict[int, Structure] = {}
         self._numbers: dict[Any, int] = {}
         self.states: dict[int, State] = {}
@@ -204,6 +220,10 @@ class Structures:
     def moved(self, *_: Any) -> None:
         self.version += 1
         self.stamp += 1
+
+    def died(self, _: Any) -> None:
+        """A parameter is no more: who has it will see."""
+        self.needs += 1
 
     def of(self, module: nn.Module) -> int:
         known = self._known.get(id(module))
@@ -243,7 +263,7 @@ class Structures:
         parameters = [p for one in modules for p in one._parameters.values() if p is not None]
         known.version, known.stamp = self.version, self.stamp
         known.modules = [weakref.ref(one) for one in modules if hasattr(one, "training")]
-        known.parameters = [*map(weakref.ref, parameters)]
+        known.parameters = [weakref.ref(p, self.died) for p in parameters]
         known.read_attributes(modules)
         known.flags = known.read()
         for one in modules:
@@ -325,53 +345,3 @@ def _walk(module: nn.Module) -> list[nn.Module]:
             found.append(one)
             waiting += [child for child in one._modules.values() if child is not None]
     return found
-
-
-def install(structures: Structures) -> list[Any]:
-    """Hear of what changes a model without being seen in it at a glance: parts, casts, hooks, training or not."""
-    from torch.nn.modules import module as registry
-
-    def moved(self: Any, *_: Any, **__: Any) -> None:
-        if isinstance(self, nn.Module) or self.is_leaf:  # not of what a forward makes and hangs something on each time
-            structures.moved()
-
-    def removed(handle: Any) -> None:
-        if handle.id in structures.handles:
-            structures.handles.discard(handle.id)
-            structures.moved()
-
-    def switched(*_: Any, **__: Any) -> None:
-        structures.stamp += 1
-
-    return [
-        registry.register_module_module_registration_hook(structures.moved).remove,
-        registry.register_module_parameter_registration_hook(structures.moved).remove,
-        _announced(nn.Module, "train", switched),
-        _announced(RemovableHandle, "remove", removed),
-        *[_announced(nn.Module, name, moved) for name in _CHANGES],
-        *[_announced(torch.Tensor, name, moved) for name in ("register_hook", "register_post_accumulate_grad_hook")],
-    ]
-
-
-#: Methods of a module after which it may do something else.
-_CHANGES = (
-    "_apply", "compile", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
-    "register_full_backward_pre_hook",
-)  # fmt: skip
-
-
-def _announced(owner: Any, name: str, tell: Any) -> Any:
-    """Let `tell` know of each call of a method; what comes back puts the method back."""
-    method = getattr(owner, name)
-
-    @functools.wraps(method)
-    def announced(self: Any, *args: Any, **kwargs: Any) -> Any:
-        tell(self)
-        return method(self, *args, **kwargs)
-
-    def restore() -> None:
-        if getattr(owner, name) is announced:
-            setattr(owner, name, method)
-
-    setattr(owner, name, announced)
-    return restore

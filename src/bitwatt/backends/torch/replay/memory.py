@@ -77,6 +77,9 @@ class Memory:
         self._unit_seconds = 0.0
         self.lane: Lane | None = None
         self.at = 0
+        self.watched = False  # in this lane the code between events is seen (replay.watched)
+        self._before: tuple[bool, bool, bool] = (False, False, False)  # the thread's state when the lap began
+        self._seen = 0  # laps in which it was as known, since the lane was taken
         self.swift: Row | None = None  # laps that are taken the swiftest way (replay.swift)
         self.pace.next, self.pace.mute = None, 0
         self.marking: Timeline | None = None  # while the device's time is marked, event by event
@@ -86,6 +89,8 @@ class Memory:
         self._swift_from = 0.0
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
         self._unresolved: list[tuple[Lesson, Any]] = []
+        self._blocks: int | None = None  # that the allocator had handed out after the last unit that was counted
+        self._vouches = False  # it handed some out in it: it will tell of what runs unseen
         self._off_at: int | None = None
         self._expected: int | None = None
         self._row = 0  # gaps in it
@@ -244,9 +249,11 @@ def flush(state: ThreadState, lesson: Lesson) -> None:
     times = lesson.replays - lesson.flushed
     if not times:
         return
+    state.moves += 1
     lesson.flushed += times
     for place, keys in lesson.rows.items():
         if place[2][0] != "?":  # those stand in the counts already
             counts = state.counts_at(place)
             for key, n in keys.items():
                 counts.setdefault(key, [0])[0] += n * times
+    state.moves += 1

@@ -87,9 +87,12 @@ class Rows(Memory):
         if row is None:
             return
         at, done = pace.at, pace.done
+        self.state.moves += 1
         self.swift, pace.next = None, None
         self._time, self._began, self.seq, self.at = 0.0, pace.began, pace.seq, at
         self.marking = self.state.timeline
+        if self.marking is not None and len(row.lanes) > 1:
+            self.marking.mark_row(row.lanes)
         if at:
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
         if not row.lasts(self.structures):
@@ -116,6 +119,7 @@ class Rows(Memory):
                 if before is not None:
                     self.start = self.node = before
             begin = end
+        self.state.moves += 1
         steps = [step for lane in row.lanes for step in lane.steps]
         for step in [*steps[at:], *steps[:at]][::-1]:
             if step.key[2][0] == CALL and self.structures is not None:
@@ -132,7 +136,19 @@ class Rows(Memory):
                 more = done + (at >= ends[lane]) if lane in ends else 0
                 yield lane, lane.laps - lane.flushed + more
 
+    def unbooked(self) -> Iterator[tuple[Lane, float]]:
+        """The same lanes, and the seconds of the row that is under way that are theirs."""
+        row, spent = self.swift, self.pace.began - self._swift_from
+        lanes, known = (row.lanes, sum(sum(lane.seconds) for lane in row.lanes)) if row is not None else ((), 0.0)
+        for lane, _ in self.under_way():
+            yield lane, max(spent, 0.0) * sum(lane.seconds) / known if lane in lanes and known else 0.0
+
     # -- the allocator
+
+    def _ask_allocator(self) -> None:
+        """Whether a unit that has just been counted took memory of a GPU."""
+        now, before = checks.allocations(), self._blocks
+        self._blocks, self._vouches = now, now is not None and before is not None and now > before
 
     def _open_row(self) -> None:
         """Laps begin after which the allocator must have handed out so many blocks more."""
@@ -154,7 +170,7 @@ class Rows(Memory):
     def _close_row(self) -> bool:
         """Whether the allocator vouches for all that ran since the row was opened. Asked where a lap has just ended."""
         now, expected, self._expected = checks.allocations(), self._expected, None
-        if now is None or self._off_at is None or expected is None:
+        if now is None or self._off_at is None or not expected:  # none: the program runs elsewhere
             return False
         if now - self._off_at == expected:
             self.tally.allocations += 1

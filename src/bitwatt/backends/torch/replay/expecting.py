@@ -1,0 +1,310 @@
+"""The events of a lap that is taken the swiftest way: each knows what it is known by, and what comes after it.
+
+Between torch's own work caches are cold, and what a comparison costs is the memory that it touches. So what it needs
+lies in the slots of one object, not in the cells of a closure, and what never changes unannounced is not looked at.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from bitwatt.backends.torch.replay.functions import standing
+from bitwatt.backends.torch.replay.losses import behind, taken
+from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, hung, in_use, quick
+from bitwatt.backends.torch.replay.pace import ADDED, QUIET, over, stepping
+from bitwatt.context import CONTEXT
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.lessons import Step
+    from bitwatt.backends.torch.replay.swift import Row
+
+_Tensor = torch.Tensor
+_sequence = torch.autograd._get_sequence_nr
+_any_autocast = torch._C._is_any_autocast_enabled
+_grad_enabled = torch.is_grad_enabled
+_inference = torch.is_inference_mode_enabled
+_context = CONTEXT.get
+_SCALAR = torch.Size([])
+
+#: Tells whether an event is the one expected, given its kind and what is called.
+Expected = Callable[..., bool]
+#: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends.
+SELDOM = 15
+
+
+def is_quiet(step: Step, structures: Structures) -> bool:
+    """A call of a model made of torch's own modules alone."""
+    return step.key[2][0] == "call" and structures.states[step.key[2][1]].plain
+
+
+class Event(ABC):
+    """What is expected, and what comes after it."""
+
+    __slots__ = ("after", "context", "end", "next", "nodes", "pace")
+
+    def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
+        self.pace, self.context, self.nodes, self.after = row.pace, step.key[1], row.nodes[at], at + 1
+        self.next: Expected = over
+        self.end: Callable[[], bool] | None = None  # where it is the last of a lap
+
+    @abstractmethod
+    def expected(self, kind: str, *given: Any) -> bool:
+        """Whether this is it; if so, what comes after it is expected next."""
+
+
+class _Call(Event):
+    __slots__ = (
+        "dtype", "grad", "inference", "inside", "model", "mute", "needs", "number", "row", "seen", "shape", "simple",
+        "stamp", "state", "structures", "told", "values",
+    )  # fmt: skip
+
+    def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
+        super().__init__(row, at, step, structures)
+        (_, self.number, self.state), self.values = step.key[2:]
+        self.structures, self.seen, self.inside = structures, structures.states[self.number], row.inside[at]
+        self.model, self.row = self.seen.model.ref, row
+        self.mute = QUIET if is_quiet(step, structures) else ADDED
+        self.simple = type(self.state) is int
+        self.grad, self.inference = (bool(self.state & 1), bool(self.state & 2)) if self.simple else (False, False)
+        one = self.values[0] if len(self.values) == 1 else None
+        plain = type(one) is tuple and len(one) == 3 and type(one[0]) is torch.Size
+        given: Any = one if plain else (None, None, None)
+        self.shape, self.dtype, self.needs = given  # of the one tensor it is given
+        self.stamp = self.told = -1  # of what was announced, up to where it made no difference
+
+    def expected(self, kind: str, module: Any = None, args: Any = (), kwargs: Any = None) -> bool:
+        pace = self.pace
+        try:
+            if (
+                kind != "call"
+                or self.model() is not module
+                or _sequence() - pace.seq != self.nodes
+                or pace.inside - pace.entered != self.inside
+                or _context() is not self.context
+                or (not pace.done & SELDOM and not self._lasts)
+            ):
+                return False
+            structures, seen = self.structures, self.seen
+            if structures.stamp != self.stamp:
+                now = structures.stamp
+                if structures.of(module) != self.number:
+                    return False
+                self.stamp = now
+            if structures.needs != self.told or not seen.tells:
+                now = structures.needs
+                if not seen.trains_as_known:
+                    return False
+                self.told = now
+            if self.simple:
+                if _grad_enabled() is not self.grad or _any_autocast():
+                    return False
+                if not self.grad and _inference() is not self.inference:  # else it would make no graph, as is checked
+                    return False
+            elif flags() != self.state:
+                return False
+            if self.shape is not None and len(args) == 1 and not kwargs and type(arg := args[0]) is _Tensor:
+                if arg.shape != self.shape or arg.dtype is not self.dtype or arg.requires_grad is not self.needs:
+                    return False
+                if not arg.is_contiguous():
+                    return False
+            elif arguments(args, kwargs) != self.values:
+                return False
+            for ref, read, found in seen.attributes:
+                if read(ref().__dict__) != found:
+                    return False
+        except Exception:  # a part that has died, or something of the user's that does not like to be asked
+            return False
+        pace.mute = self.mute
+        if self.end is not None:
+            return self.end()
+        pace.at = self.after
+        pace.next = self.next
+        return True
+
+    @property
+    def _lasts(self) -> bool:
+        """Whether nothing has changed without a word."""
+        seen, structures = self.seen, self.structures
+        if structures.needs == self.told and not seen.trains_as_known:
+            self.row.learner.tally.disagrees("marks of models")  # since when is not known
+            return False
+        return seen.lasts  # if not, it is told where the row ends
+
+
+class _Backward(Event):
+    __slots__ = ("adds", "compiled", "dtype", "first", "follows", "gap", "led", "of", "options", "row", "values")
+
+    def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
+        super().__init__(row, at, step, structures)
+        (_, self.adds, self.options, _), (*values, self.of, self.led) = step.key[2:]
+        self.values, self.gap, self.row = tuple(values), row.gap(at), row
+        self.first = step.first if step.first is not None else (lambda: None)
+        #: Where gradients are not made anew, which of them are there does not tell where they came from.
+        self.compiled, self.follows = row.compiled, self.adds and not row.compiled
+        one: Any = values[0] if len(values) == 1 else ()
+        self.dtype = one[1] if len(one) == 3 and one[0] == _SCALAR and one[2] is True else None  # of a loss
+
+    def expected(self, kind: str, roots: Any = (), options: Any = (), *_: Any) -> bool:
+        pace = self.pace
+        try:
+            if (
+                kind != "backward"
+                or _sequence() - pace.seq != self.nodes
+                or _context() is not self.context
+                or options != self.options
+            ):
+                return False
+            if self.dtype is not None and len(roots) == 1 and type(root := roots[0]) is _Tensor:
+                if root.dim() or root.dtype is not self.dtype:  # one that needs no gradient raises
+                    return False
+            elif tuple([quick(root) for root in roots]) != self.values:
+                return False
+            first = self.first()
+            if (first is not None and first.grad is not None) is not self.adds:
+                return False
+            if not (pace.done & SELDOM or self.compiled) and taken(roots, compiled=False) != self.of:
+                self.row.learner.tally.disagrees("marks of losses")  # since when is not known
+                return False
+            if self.follows and behind(roots, self.gap, compiled=False) != self.led:
+                return False
+        except Exception:
+            return False
+        pace.mute = ADDED
+        if self.end is not None:
+            return self.end()
+        pace.at = self.after
+        pace.next = self.next
+        return True
+
+
+#: Numbers that are used whatever they are: they are compared once in a row, with all others.
+_SETTLED = frozenset({"lr", "eps"})
+
+
+class _Step(Event):
+    __slots__ = ("count", "groups", "hung", "missing", "number", "states", "structures", "told")
+
+    def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
+        super().__init__(row, at, step, structures)
+        _, self.number, (self.states, self.hung, *options), missing = step.key[2]
+        self.structures, self.count = structures, len(missing)
+        self.missing = list(missing) if any(missing) else None
+        #: Of each group: how to read options that may come into use, their last values, and which of them were in use.
+        turning = [[(name, on) for name, on in used if name not in _SETTLED] for used in options]
+        self.groups: list[list[Any]] = [
+            [itemgetter(*[name for name, _ in used]) if used else len, None, used] for used in turning
+        ]
+        self.told = -1  # of what was announced, up to where it made no difference
+
+    def expected(self, kind: str, optimizer: Any = None, args: Any = (), kwargs: Any = None) -> bool:
+        pace = self.pace
+        try:
+            if (
+                kind != "step"
+                or kwargs
+                or len(args) > 1
+                or id(optimizer) != self.number
+                or _context() is not self.context
+                or len(optimizer.state) != self.states
+            ):
+                return False
+            left, given, groups = self.count, optimizer.param_groups, self.groups
+            if len(given) != len(groups):
+                return False
+            if self.missing is None:
+                for group in given:
+                    parameters = group["params"]
+                    left -= len(parameters)
+                    for parameter in parameters:
+                        if parameter.grad is None:
+                            return False
+                if left:
+                    return False
+            elif [p.grad is None for group in given for p in group["params"]] != self.missing:
+                return False
+            for group, known in zip(given, groups):  # noqa: B905
+                values = known[0](group)
+                if values != known[1]:  # a number that follows a schedule is in use as before
+                    if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:
+                        return False
+                    known[1] = values
+            if self.structures.needs != self.told:
+                now = self.structures.needs
+                if hung(optimizer) != self.hung:
+                    return False
+                self.told = now
+        except Exception:
+            return False
+        if self.end is not None:
+            self.end()
+            pace.then = pace.next
+        else:
+            pace.at, pace.then = self.after, self.next
+        pace.next = stepping
+        return True
+
+
+class _Whole(Event):
+    """A batch that is read, or a CUDA graph that is replayed: the mark is all there is."""
+
+    __slots__ = ("values", "who")
+
+    def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
+        super().__init__(row, at, step, structures)
+        self.who, self.values = step.key[2:]
+
+    def expected(self, kind: str, mark: Any = None, given: Any = (), *_: Any) -> bool:
+        return kind == self.who[0] and mark == self.who and given == self.values and self._passes()
+
+    def _passes(self) -> bool:
+        pace = self.pace
+        if _sequence() - pace.seq != self.nodes or _context() is not self.context:
+            return False
+        if self.end is not None:
+            return self.end()
+        pace.at, pace.next = self.after, self.next
+        return True
+
+
+class _Function(_Whole):
+    __slots__ = ("inside", "parts", "structures")
+
+    def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
+        super().__init__(row, at, step, structures)
+        self.structures, self.inside = structures, row.inside[at]
+        self.parts = [(structures.states[model], model, has) for model, has in self.who[3]]
+
+    def expected(self, kind: str, function: Any = None, args: Any = (), kwargs: Any = None) -> bool:
+        pace, structures = self.pace, self.structures
+        _, number, state, _, optimizers = self.who
+        if kind != "function" or function.number != number or flags() != state:
+            return False
+        if pace.inside - pace.entered != self.inside:
+            return False
+        for seen, model, has in self.parts:
+            known = seen.model
+            if known.stamp != structures.stamp or known.number != model:
+                module = known.ref()
+                if module is None or structures.of(module) != model:
+                    return False
+            if (bool(seen.trains) and seen.trains[0]().grad is not None) is not has or not seen.trains_as_known:
+                return False
+            for ref, read, found in seen.attributes:
+                if read(ref().__dict__) != found:
+                    return False
+        if (
+            optimizers
+            and tuple([standing(one) for ref in function.optimizers.values() if (one := ref())]) != optimizers
+        ):
+            return False
+        return bool(arguments(args, kwargs, sizes=True) == self.values) and self._passes()
+
+
+KINDS: dict[str, type[Event]] = {
+    "call": _Call, "backward": _Backward, "step": _Step, "function": _Function, "fetch": _Whole, "graph": _Whole,
+}  # fmt: skip
