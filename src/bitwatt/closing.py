@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -46,6 +47,14 @@ def give(outer: context.Token, run: Run, phases: tuple[str, ...]) -> None:
     for row in run.ledger.within("/".join(phases)) if phases else run.ledger:
         total.add(row.phase, row.scope, row.op, row.calls)
     outer.inner[:] = [Folder(run.layers).ledger(total)]
+    for known, found in ((outer.inner_seconds, run.phase_seconds), (outer.inner_device_seconds, run.device_seconds)):
+        add(known, {"/".join(filter(None, (*phases, phase))): seconds for phase, seconds in found.items()})
+
+
+def add(known: dict[str, float], more: Mapping[str, float]) -> None:
+    """Seconds of phases, to those that are known."""
+    for phase, seconds in more.items():
+        known[phase] = known.get(phase, 0.0) + seconds
 
 
 def status_of(error: BaseException | None) -> str:

@@ -25,6 +25,7 @@ class Token:
     fakes: bool = False  # an estimate: fake tensors are what it counts
     exactness: str = "always"  # or "auto", "sample": whether steps that are known may be credited instead of counted
     open: bool = True
+    ended: float | None = None  # when the measured code ended, by time.perf_counter: closing takes time of its own
     #: How too many distinct calls are folded: from the layers known by then to a backends.harvest.Folder.
     folder: Callable[[Any], Any] | None = None
     contexts: dict[tuple[str, ...], Context] = field(default_factory=dict)
@@ -32,6 +33,8 @@ class Token:
     offer: dict[str, str] | None = None
 
     inner: list[Any] = field(default_factory=list)  # ledgers of the sessions that opened and closed in it
+    inner_seconds: dict[str, float] = field(default_factory=dict)  # of phases in them, by the host's clock
+    inner_device_seconds: dict[str, float] = field(default_factory=dict)  # and by the device's
     meter: Any = None  # told where phases begin and end that may be long enough to be measured
     observer: Any = None  # told where phases begin and end, and what is processed (observing.Observer)
     about: Any = None  # told metrics, tags and parameters (telling.Teller)
@@ -110,7 +113,9 @@ def opened(
             context.token.open = False
             _sessions.contexts.remove(context)
             # No reset: a session may be closed in another context than it was opened in.
-            CONTEXT.set(outer if outer is not None else NOBODY)
+            now = CONTEXT.get()
+            if now is None or now.token is context.token or not now.token.open:  # else one that is closed later
+                CONTEXT.set(outer if outer is not None else NOBODY)
 
 
 @contextmanager

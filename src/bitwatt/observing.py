@@ -45,6 +45,7 @@ class Observer:
         self._phases: dict[str, list[float]] = {}
         self._spans: list[Span] = []
         self._threads: dict[int, int] = {}
+        self._first_batch: float | None = None  # when a loader first handed one out
         self._ended: list[tuple[str, float, float, int]] = []  # phase, begin, seconds, thread: not in the sums yet
 
     def enter(self, path: tuple[str, ...]) -> tuple[str, float, Any]:
@@ -83,9 +84,21 @@ class Observer:
                 self._names += 1
             amounts[name] = amounts.get(name, 0) + n
 
-    def take(self, inner: Observed, phases: tuple[str, ...]) -> None:
+    def batch(self) -> None:
+        """A loader hands one out."""
+        if self._first_batch is None:
+            self._first_batch = time.perf_counter()
+
+    @property
+    def beginning(self) -> dict[str, float]:
+        """How long it took until the first batch was there."""
+        return {} if self._first_batch is None else {"first_batch_seconds": self._first_batch - self._began}
+
+    def take(self, inner: Observer, found: Observed | None, phases: tuple[str, ...]) -> None:
         """What a session inside this one noted is part of both. Its phases have told of themselves there."""
-        for phase, amounts in inner.processed.items():
+        if self._first_batch is None:
+            self._first_batch = inner._first_batch
+        for phase, amounts in found.processed.items() if found is not None else ():
             for name, n in amounts.items():
                 self.count("/".join(filter(None, (*phases, phase))), name, n)
 

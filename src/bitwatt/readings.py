@@ -8,6 +8,8 @@ from typing import Any
 
 #: How a number came: read from an instrument, shared out of a measured total by time, or worked out from a model.
 MEASURED, APPORTIONED, MODELLED = "measured", "apportioned", "modelled"
+#: Behind one of these: of a part of the run's time.
+IN_PART = "in part"
 
 #: Running totals since the sensor was opened; every other quantity is a level at one moment.
 #: `io_*_bytes` are by calls of the program: from disk, page cache, pipes and sockets; `disk_*_bytes` from disk alone.
@@ -61,10 +63,10 @@ class Energy:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnergy:
-    """A phase's share of the measured energy, by device, and how it was found."""
+    """A phase's share of the energy, by device, and how it was found; a device that is modelled says so itself."""
 
     energy_j: Mapping[str, float]
-    how: str  # measured, apportioned
+    how: str  # measured, apportioned; modelled where all of it is
     seconds: float
     device_seconds: float | None = None
 

@@ -32,8 +32,23 @@ KINDS = ARITHMETIC | OTHER_KINDS | {"mac"}
 NECESSARY, MASKED, RECOMPUTED, QUANTISATION = "", "masked", "recomputed", "quantisation"
 
 
+class _Hashed:
+    """A record that is asked for its hash again and again: it is worked out once."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash(tuple([getattr(self, name) for name in self.__slots__]))
+            object.__setattr__(self, "_hash", found)
+            return found
+
+
 @dataclass(frozen=True, slots=True)
-class TensorSpec:
+class TensorSpec(_Hashed):
     """The shape and container of one tensor argument; `nnz` for sparse layouts, `parts` for nested (ragged) ones;
     `columnwise` where columns lie together in memory, as numpy leaves those that were picked from a matrix."""
 
@@ -42,6 +57,8 @@ class TensorSpec:
     nnz: int | None = None
     parts: tuple[tuple[int, ...], ...] | None = None
     columnwise: bool = False
+
+    __hash__ = _Hashed.__hash__
 
     @property
     def numel(self) -> int:
@@ -67,7 +84,7 @@ class TensorSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Op:
+class Op(_Hashed):
     """One distinct call: its name, arguments and facts by name, and what came out. Or many: `folded` is then what is
     left of them, and there are no arguments."""
 
@@ -76,6 +93,8 @@ class Op:
     out: tuple[TensorSpec, ...] = ()
     overload: str = ""
     folded: Folded | None = field(default=None, repr=False)
+
+    __hash__ = _Hashed.__hash__
 
     @property
     def inputs(self) -> Iterator[TensorSpec]:

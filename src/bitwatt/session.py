@@ -21,7 +21,7 @@ from bitwatt import backends, context, journal, revision, store
 from bitwatt.about import About, described
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.watchers import WATCHERS
-from bitwatt.closing import give, inside, new_id, status_of, summary_of
+from bitwatt.closing import add, give, inside, new_id, status_of, summary_of
 from bitwatt.companions import Beside
 from bitwatt.config import Settings, settings_here
 from bitwatt.errors import BitwattError
@@ -97,6 +97,7 @@ class Session:
         self._token = self._context.__enter__().token
         self._meter = Attached(False if fakes else meter, self._token, self._settings)
         self._started, self._clock = datetime.now(UTC), time.perf_counter()
+        WATCHERS.begin()
         self._observer = self._token.observer = Observer(nvtx=nvtx)
         self._beside = Beside(self._clock)
         self.id = new_id(self._started)
@@ -146,7 +147,8 @@ class Session:
 
     def _close(self, error: BaseException | None) -> None:
         self._meter.synchronise()
-        seconds = time.perf_counter() - self._clock
+        self._token.ended = time.perf_counter()
+        seconds = self._token.ended - self._clock
         self._meter.end()
         harvests, notes = list[Harvest](), list[str]()
         try:
@@ -164,8 +166,8 @@ class Session:
         # What a session inside another one counted is part of both; an estimate computed nothing.
         if (outer := self._token.parent) is not None and not self._token.fakes:
             give(outer, self.run, self._phases)
-            if self.run.observed is not None and outer.observer is not None:
-                outer.observer.take(self.run.observed, self._phases)
+            if outer.observer is not None:
+                outer.observer.take(self._observer, self.run.observed, self._phases)
         self._save()
 
     def _note(self, notes: list[str]) -> None:
@@ -185,8 +187,8 @@ class Session:
 
     def _finished(self, harvests: list[Harvest], notes: list[str], seconds: float, status: str) -> Run:
         ledger = sum(self._token.inner, Ledger())
-        spans, layers, contents = dict[str, float](), dict[str, Layer](), dict[Op, int]()
-        on_device = dict[str, float]()
+        spans, layers, contents = dict(self._token.inner_seconds), dict[str, Layer](), dict[Op, int]()
+        on_device = dict(self._token.inner_device_seconds)
         rank = from_environment()
         for harvest in harvests:
             rank = harvest.rank or rank
@@ -194,9 +196,8 @@ class Session:
             ledger += harvest.ledger
             notes += harvest.notes
             layers |= harvest.layers
-            for phase, span in harvest.seconds.items():
-                spans[phase] = spans.get(phase, 0.0) + span
-            on_device |= harvest.device_seconds
+            add(spans, harvest.seconds)
+            add(on_device, harvest.device_seconds)
         notes += WATCHERS.troubles.values()
         notes += self._remarks + self._meter.remarks + self._beside.notes() + self._teller.notes
         if not harvests and not notes:
@@ -231,7 +232,7 @@ class Session:
             replay=joined(harvests, layers),
             rank=found,
             about=about,
-            meter=self._meter.metered(spans, on_device),
+            meter=self._meter.metered(spans, on_device, self._observer.beginning),
             requests=None if self.requests is None else self.requests.told(),
             observed=observed,
         )
@@ -351,10 +352,11 @@ def measure(
     `keep` writes the run to the store (by default .bitwatt/ beside the project); `strict` raises at the end if an op
     was called that no rule covers. `fakes` is for estimate(): it counts fake tensors, which otherwise are torch working
     out shapes. `meter` also reads what the machine tells of energy and use: False for nothing, or a Meter of your own.
-    `settings` are those of the current folder unless given. `nvtx` marks phases for NVIDIA's tools on CUDA. The rest is
-    kept with the run, to find it by: tags ("good", or {"team": "vision"}), the model's version, parameters, data, and
-    the run or sweep that it is part of. `to` names where the run is sent as well: "mlflow", "csv=emissions.csv", or
-    a list of such (docs/sinks.md).
+    `exactness` says which steps are looked at: those that are not known ("auto"), all ("always"), or of those that vary
+    a sample ("sample"); see docs/concepts/always-on.md. `settings` are those of the current folder unless given. `nvtx`
+    marks phases for NVIDIA's tools on CUDA. The rest is kept with the run, to find it by: tags ("good", or
+    {"team": "vision"}), the model's version, parameters, data, and the run or sweep that it is part of. `to` names
+    where the run is sent as well: "mlflow", "csv=emissions.csv", or a list of such (docs/guides/sinks.md).
     """
     if to:
         from bitwatt.sinks import make

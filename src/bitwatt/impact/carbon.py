@@ -61,7 +61,10 @@ def carbon(metered: Metered, settings: Settings, grid: Grid, started: datetime, 
         return Carbon(energy.energy_j, None, made, settings.pue, None, grid.intensities, energy.how, because)
     mean = grams / covered * JOULES_PER_KWH if covered else grid.intensities[0].value_g_per_kwh
     total = mean * energy.energy_j / JOULES_PER_KWH * (settings.pue or 1.0)
-    return Carbon(energy.energy_j, total, made, settings.pue, mean, grid.intensities, energy.how, grid.because)
+    known = energy.known_s
+    partly = "" if known is None else f"at least: its energy is known for {known:.1f} of {metered.seconds:.1f} s"
+    because = "; ".join(filter(None, (partly, grid.because)))
+    return Carbon(energy.energy_j, total, made, settings.pue, mean, grid.intensities, energy.how, because)
 
 
 def operational_g(energy_j: float, intensity_g_per_kwh: float, pue: float | None = None) -> float:
@@ -93,6 +96,13 @@ def emitted(part: Energy, metered: Metered, started: datetime, intensities: Sequ
             grams += joules / JOULES_PER_KWH * one.value_g_per_kwh
             covered, reached = covered + joules, end
     return grams, covered
+
+
+def drawn_until(part: Energy, metered: Metered, second: float) -> float:
+    """Joules of one device up to a second of the run, by its power over time."""
+    if metered.seconds <= 0:
+        return 0.0
+    return (part.energy_j or 0.0) * _Curve(metered.series.get(part.device.id, ()), metered.seconds).share(second)
 
 
 def _seconds(time: datetime | None, started: datetime, otherwise: float) -> float:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import cast
 
 from bitwatt.pricing import Totals
-from bitwatt.readings import APPORTIONED, MEASURED, MODELLED, Energy, Metered, counted
+from bitwatt.readings import APPORTIONED, IN_PART, MEASURED, MODELLED, Energy, Metered, counted
 
 JOULES_PER_KWH = 3_600_000.0
 TERA = 1e12
 _DOUBT = (MEASURED, APPORTIONED, MODELLED)
+#: A device that was not read for more than this share of a run, and a second, drew more than is known.
+PARTIAL, PARTIAL_S = 0.05, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,12 @@ class Used:
     devices: tuple[str, ...] = ()
     without: Mapping[str, str] | None = None
     baseline_j: float | None = None  # what the same devices draw doing nothing, all along; None where one is unknown
+    known_s: float | None = None  # how long the device was read that was so the least; None: all were, all along
+
+    @property
+    def label(self) -> str:
+        """`how`, for where the number stands alone: `in part` where it is the least that was drawn."""
+        return self.how if self.known_s is None else f"{self.how} {IN_PART}"
 
     @property
     def active_j(self) -> float | None:
@@ -58,7 +66,13 @@ def used(metered: Metered, *, modelled: bool = False) -> Used:
         tuple(part.device.id for part in parts),
         without,
         sum(baselines) if len(baselines) == len(idle) else None,
+        _known_s(metered.seconds, parts),
     )
+
+
+def _known_s(seconds: float, parts: Iterable[Energy]) -> float | None:
+    least = min((part.seconds for part in parts if part.seconds > 0), default=seconds)
+    return least if seconds - least > max(PARTIAL_S, PARTIAL * seconds) else None
 
 
 def _idle(part: Energy) -> float | None:
@@ -80,6 +94,7 @@ class Ratio:
     bops: int
     how: str = ""
     missing: int = 0  # calls that no rule covers: the work is at least this, the ratios at most
+    is_least: bool = False  # the energy is that of a part of the time: the ratios are at least this
 
     @property
     def j_per_tflop(self) -> float | None:
@@ -89,6 +104,13 @@ class Ratio:
     def j_per_tbop(self) -> float | None:
         return _per(self.energy_j, self.bops)
 
+    @property
+    def sign(self) -> str:
+        """What stands before the ratios: they may be bounds, or nothing of the kind."""
+        if self.is_least:
+            return "≶ " if self.missing else "≥ "
+        return "≤ " if self.missing else ""
+
 
 def _per(energy_j: float | None, work: int) -> float | None:
     return None if energy_j is None or work <= 0 else energy_j / (work / TERA)
@@ -97,12 +119,14 @@ def _per(energy_j: float | None, work: int) -> float | None:
 def ratio(metered: Metered, flops: Totals, bops: Totals, *, modelled: bool = False) -> Ratio:
     """Of the whole run."""
     energy = used(metered, modelled=modelled)
-    return Ratio(energy.energy_j, flops.total, bops.total, energy.how, flops.coverage.missing)
+    missing, is_least = flops.coverage.missing, energy.known_s is not None
+    return Ratio(energy.energy_j, flops.total, bops.total, energy.how, missing, is_least)
 
 
 def ratio_by_phase(metered: Metered, flops: Totals, bops: Totals, *, modelled: bool = False) -> dict[str, Ratio]:
     """By phase; a phase that was not metered has no energy, and one that was but did no counted work has no ratio."""
-    devices = set(used(metered, modelled=modelled).devices)
+    energies = used(metered, modelled=modelled)
+    devices, is_least = set(energies.devices), energies.known_s is not None
     hows = {part.device.id: part.how for part in metered.energy}
     work = cast("dict[str, int]", flops.by("phase"))
     bits = cast("dict[str, int]", bops.by("phase"))
@@ -116,7 +140,7 @@ def ratio_by_phase(metered: Metered, flops: Totals, bops: Totals, *, modelled: b
         joules = {name: value for name, value in share.energy_j.items() if name in devices} if share else {}
         how = weakest([share.how, *(hows[name] for name in joules)]) if share and joules else ""
         energy = sum(joules.values()) if joules else None
-        found[phase] = Ratio(energy, work.get(phase, 0), bits.get(phase, 0), how, missing.get(phase, 0))
+        found[phase] = Ratio(energy, work.get(phase, 0), bits.get(phase, 0), how, missing.get(phase, 0), is_least)
     return found
 
 

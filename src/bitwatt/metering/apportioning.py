@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from bitwatt.readings import APPORTIONED, MEASURED, Energy, PhaseEnergy
+from bitwatt.readings import APPORTIONED, MEASURED, MODELLED, Energy, PhaseEnergy
 
 ROOT = ""
 
@@ -37,6 +37,7 @@ def apportion(parts: Iterable[Energy], spans: Spans) -> tuple[dict[str, PhaseEne
         for name, share in shares.items():
             joules.setdefault(name, {})[part.device.id] = share
         rest[part.device.id] = remainder
+    models = {part.device.id: part.how == MODELLED for part, _ in known}
     phases = {}
     for name, energy in joules.items():
         alone = name in spans.regions and not any(_inside(other, name) for other in joules)
@@ -44,6 +45,8 @@ def apportion(parts: Iterable[Energy], spans: Spans) -> tuple[dict[str, PhaseEne
         if alone or not seconds:
             seconds = spans.regions.get(name, (seconds, {}))[0]
         how = MEASURED if alone else APPORTIONED
+        if energy and all(models.get(device) for device in energy):
+            how = MODELLED
         phases[name] = PhaseEnergy(energy, how, seconds, spans.device.get(name))
     notes = []
     shared = any(phase.how == APPORTIONED for phase in phases.values())

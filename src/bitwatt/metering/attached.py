@@ -49,11 +49,15 @@ class Attached:
                 self._failed(error)
                 self._window = None
 
-    def metered(self, phase_seconds: Mapping[str, float], device_seconds: Mapping[str, float]) -> Metered | None:
+    def metered(
+        self, phase_seconds: Mapping[str, float], device_seconds: Mapping[str, float], usage: Mapping[str, float]
+    ) -> Metered | None:
+        """`usage` is what others know of it."""
         if self._window is None:
             return None
         try:
             found = self._window.metered(phase_seconds, device_seconds, self._configured.told)
+            found = replace(found, usage={**found.usage, **usage})
         except Exception as error:
             self._failed(error)
             return None

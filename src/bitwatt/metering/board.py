@@ -36,7 +36,8 @@ class Board:
         self.levels: dict[Key, float] = {}
         self.said: dict[Key, str] = {}  # what stands beside a level: why a GPU is held back
         self.lost: dict[str, float] = {}  # device -> seconds of which its energy is not known
-        self.trouble: dict[str, tuple[float, str]] = {}  # device -> what was last wrong with it, and when
+        # device -> what was last wrong with it, when, and whether with the time before that
+        self.trouble: dict[str, tuple[float, str, bool]] = {}
         self._raw: dict[Key, tuple[float, float]] = {}  # time and value of the last good reading
         self._bridged: dict[str, float] = {}  # joules added from power while the counter was away
         self._power: dict[str, tuple[float, float]] = {}
@@ -79,9 +80,9 @@ class Board:
         return Snapshot(now, dict(self.totals), dict(self.lost))
 
     def wrong(self, device: str, since: float) -> str:
-        """What was wrong with a device after a moment."""
-        at, why = self.trouble.get(device, (0.0, ""))
-        return why if at >= since else ""
+        """What was wrong with a device after a moment. A step that ends there was made before it."""
+        at, why, step = self.trouble.get(device, (0.0, "", True))
+        return why if at > since or (at == since and not step) else ""
 
     def when(self, key: Key) -> float | None:
         """The time of a total's last good reading."""
@@ -102,19 +103,19 @@ class Board:
             if counter.how != MEASURED and counter.note:
                 self.formulas[device] = counter.note
             if counter.note and counter.how == MEASURED:
-                self.trouble[device] = (now, counter.note)
+                self.trouble[device] = (now, counter.note, True)
             known, gap = self.totals.get((device, ENERGY), 0.0), self._gap.pop(device, 0.0)
             if self._advance((device, ENERGY), now, counter.value, self._bridged.pop(device, 0.0)):
                 if self.totals[device, ENERGY] > known and gap:  # it counted on meanwhile: nothing is lost
                     self.lost[device] -= gap
                 return
         elif counter is not None and counter.note:
-            self.trouble[device] = (now, counter.note)
+            self.trouble[device] = (now, counter.note, False)
         if joules is not None:
             key = (device, ENERGY)
             if key in self._raw:
                 self._bridged[device] = self._bridged.get(device, 0.0) + joules
-                self.trouble.setdefault(device, (now, "the counter was away: its power was integrated meanwhile"))
+                self.trouble.setdefault(device, (now, "the counter was away: its power was integrated meanwhile", True))
             self.totals[key] = self.totals.get(key, 0.0) + joules
         elif before is not None and now > before and (device, ENERGY) in self.totals:
             for seconds in (self.lost, self._gap):
@@ -141,13 +142,13 @@ class Board:
             return True
         step, seconds = value - last[1], now - last[0]
         if step < 0:
-            self.trouble[key[0]] = (now, f"{key[1]} stepped back: that step is not counted")
+            self.trouble[key[0]] = (now, f"{key[1]} stepped back: that step is not counted", True)
             return False
         device = self.devices.get(key[0])
         ceiling = device.ceiling_w if device is not None and key[1] == ENERGY else None
         if ceiling is not None and step > ceiling * (max(seconds, 0.0) + 1.0):  # counters are up to a second late
             why = f"a step of {step:.3g} J in {seconds:.3g} s is more than it can draw: not counted"
-            self.trouble[key[0]] = (now, why)
+            self.trouble[key[0]] = (now, why, True)
             return False
         self.totals[key] = self.totals.get(key, 0.0) + max(step - bridged, 0.0)
         return True

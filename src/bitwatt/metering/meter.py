@@ -29,9 +29,9 @@ from bitwatt.sensors import Opened, Sensor, available
 #: Seconds between two looks. The more a look costs, the seldomer it comes: a sensor of energy and one of the rest may
 #: take these shares of one core, and the thread that one in all, but they are looked at once in so many seconds.
 INTERVAL = 1.0
-SHARES, WHOLE, SELDOMEST = {True: 3e-4, False: 2e-4}, 6e-4, 10.0
+SHARES, WHOLE, SELDOMEST = {True: 2.5e-4, False: 1.5e-4}, 5e-4, 10.0
 #: Between two looks a sensor may be glanced at each second, for this share of one core.
-GLANCES = 3e-4
+GLANCES = 2e-4
 #: CPU seconds that the thread may take at once.
 BURST = 10 * WHOLE
 #: Counters that are dear to read, and all of a process that only follows the poller, are read this often, for wraps;
@@ -73,7 +73,8 @@ class Meter:
         self.sensors: list[Opened] = []
         self.notes: list[str] = []
         self.windows: list[Window] = []
-        self.overhead = 0.0
+        self.overhead = 0.0  # CPU seconds of all of it
+        self.reader = 0.0  # of these, the thread's
         self.looks = 0
         self.read_cost = 0.0  # CPU seconds of reading all counters once
         self._own: set[str] = set()  # sensors that tell of this process
@@ -333,6 +334,7 @@ class Meter:
             spent = time.thread_time()  # of this thread alone: also what it takes to wake up
             with self.lock:
                 self.overhead += spent - counted
+                self.reader += spent - counted
             credit = min(credit + WHOLE * (now - last) - (spent - counted), BURST)
             last, counted = now, spent
             if credit < 0:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: The counter moves at least so often in a phase that is measured.
 STEPS = 10
 #: Reading counters for phases may take this share of the time, and so many CPU seconds at once.
-SHARE, BURST = 1 / 2500, 0.02
+SHARE, BURST = 2e-4, 0.01
 
 
 @dataclass(slots=True)

@@ -34,6 +34,8 @@ _MEANS = (
 )
 #: A counter that was last read so many seconds before a window begins was not read when it began.
 LATE = 0.5
+#: Power by a counter is told where its reading came no later than this share of the time since the one before.
+LATELY = 0.05
 #: Seconds by which the clock must step back to have jumped: less, and a thread waited for its turn.
 JUMP = 5.0
 #: Different remarks of sensors that one run keeps.
@@ -166,8 +168,9 @@ class Window:
             known = None
             short = f"{seconds:.2g} s are too short for this counter"
             still = "the counter did not move" if how == MEASURED else "the model gives nothing: no CPU time was used"
-            notes.append(short if steps < STEPS else still)
-        elif steps < STEPS and how == MEASURED:
+            if covered > 0 or seconds <= 0:
+                notes.append(short if steps < STEPS else still)
+        elif steps < STEPS and how == MEASURED and not self._jumped:
             notes.append(f"only about {max(steps, 1):.0f} steps of the counter: good to {100 / max(steps, 1):.0f} %")
         if lost > max(1.0, 0.01 * seconds):
             notes.append(f"known for {covered:.1f} of {seconds:.1f} s")
@@ -175,9 +178,9 @@ class Window:
             notes.append(trouble)
         series = self._series.get(device)
         mean = known / covered if known is not None and covered > 0 else None
-        if mean is not None and self._jumped:
+        if known is not None and self._jumped:
             mean = None
-            notes.append("the clock went back: its mean power is not known")
+            notes.append("the clock went back: its mean power is not known, and some of its energy may be missing")
         elif mean is not None and about.ceiling_w is not None and mean > about.ceiling_w:
             notes.append(f"a mean of {mean:.0f} W is more than it can draw, and left out")
             mean = None
@@ -230,22 +233,25 @@ class Window:
         return busy is not None and busy <= 0.02
 
     def _power(self, now: float, dt: float) -> None:
-        board = self._board
+        board, late = self._board, max(self._meter.now() - now, 0.0)
         for device, total in board.energies().items():
             watts = board.levels.get((device, POWER))
-            if watts is None:
-                watts = self._from_counter(board, device, now, total)
-            if watts is not None:
-                self._series.setdefault(device, Series()).add(now - self.began.time, dt, watts)
-                self._busy.power(device, dt, watts)
+            step = self._from_counter(board, device, total, late) if watts is None else (now, dt, watts)
+            if step is not None:
+                at, seconds, mean = step
+                self._series.setdefault(device, Series()).add(at - self.began.time, seconds, mean)
+                self._busy.power(device, seconds, mean)
 
-    def _from_counter(self, board: Board, device: str, now: float, total: float) -> float | None:
-        about = board.devices[device]
-        at, before = self._last_energy.get(device, (self.began.time, self._totals.get((device, ENERGY), 0.0)))
-        if now - at < STEPS * (about.resolution_s or 0.1):
+    def _from_counter(self, board: Board, device: str, total: float, late: float) -> tuple[float, float, float] | None:
+        """When its counter was read, the seconds since it was before, and the mean watts in them. A process that
+        follows another reads counters seldom; one that waited for its turn read it later than it says."""
+        about, at = board.devices[device], board.when((device, ENERGY))
+        then, before = self._last_energy.get(device, (self.began.time, self._totals.get((device, ENERGY), 0.0)))
+        if at is None or at - then < STEPS * (about.resolution_s or 0.1) or late > LATELY * (at - then):
             return None
-        self._last_energy[device] = (now, total)
-        return (total - before) / (now - at) if total > before else None
+        self._last_energy[device] = (at, total)
+        watts = (total - before) / (at - then)
+        return (at, at - then, watts) if 0 < watts <= (about.ceiling_w or watts) else None
 
     def _level(self, key: tuple[str, str], value: float, dt: float) -> None:
         cell = self._levels.setdefault(key, [0.0, 0.0, value, value])
