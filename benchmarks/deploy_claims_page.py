@@ -22,8 +22,8 @@ def _head(found: Results) -> list[str]:
     return [
         "# Claims about deployment, measured",
         "",
-        "What is usually said about ONNX and INT8, beside what [the deployment lab](deployment.md) measured on one",
-        "machine. Written by `benchmarks/deploy_claims.py`: run it on yours, as that is what counts.",
+        "What is usually said about ONNX and INT8, beside what [the deployment lab](guides/deployment.md) measured on",
+        "one machine. Written by `benchmarks/deploy_claims.py`: run it on yours, as that is what counts.",
         "",
         f"Measured {found['date']}: {'; '.join(facts)}.",
         f"{', '.join(f'{name} {value}' for name, value in versions.items())}.",

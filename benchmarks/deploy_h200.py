@@ -1,21 +1,27 @@
 """Ways to deploy three networks on a GPU, by bitwatt's deployment lab, with the energy that its counter reads.
 
     python benchmarks/deploy_h200.py --json FILE [--models resnet50,bert-base,vit-base] [--batches 1,32,256]
+                                     [--budget-seconds 540]
     python benchmarks/deploy_h200.py --render FILE... --page docs/deployment-h200.md
 
 Networks have random weights, as nothing is downloaded: times and energy do not depend on them. Labels are those of the
-float32 module, so that accuracy is how often a scenario agrees with it. Measure one model a command where time is
-short, then render the files together. `--tiny --device cpu` tries the script without a GPU.
+float32 module, so that accuracy is how often a scenario agrees with it. FILE is written again after every process that
+timed and every scenario whose energy was read, so that a machine that is taken back leaves all rows it had measured;
+within the budget it ends by itself. Files are rendered together: of a model that is in several, the row counts that
+knows more, then the later one. `--tiny --device cpu` tries the script without a GPU.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,7 +32,7 @@ from bitwatt.deploy import plans, runtimes, statistics, study
 from bitwatt.deploy.given import loading
 from bitwatt.deploy.records import Call, Scenario, Study, cell
 
-ROWS, TINY_ROWS = 512, 24
+ROWS, TINY_ROWS = 128, 24
 NATIVE = "torch-eager"
 COLUMNS = (
     "scenario", "precision", "batch", "median ms", "samples/s", "times as fast as eager", "mJ/sample", "GFLOP/J",
@@ -76,12 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--scenarios", default="", help="by default all of torch's, and ONNX where it has CUDA")
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--budget-seconds", type=float, default=0.0, help="end in time, with what was measured")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--render", type=Path, nargs="+")
     parser.add_argument("--page", type=Path)
     asked = parser.parse_args(arguments)
     if asked.render:
-        text = page([one for file in asked.render for one in json.loads(file.read_text(encoding="utf-8"))])
+        text = page(merged([one for file in asked.render for one in json.loads(file.read_text(encoding="utf-8"))]))
         if asked.page:
             asked.page.write_text(text, encoding="utf-8")
         else:
@@ -90,16 +97,52 @@ def main(arguments: Sequence[str] | None = None) -> None:
     batches = tuple(int(batch) for batch in asked.batches.split(","))
     scenarios = tuple(asked.scenarios.split(",")) if asked.scenarios else chosen(asked.device)
     plan = plans.plan(
-        quick=True, batches=batches, processes=asked.processes, blocks=asked.blocks, fresh=1, loaded=False,
+        quick=True, batches=batches, processes=asked.processes, blocks=asked.blocks, fresh=0, loaded=False,
         scenarios=scenarios,
     )  # fmt: skip
-    found = []
-    for name in asked.models.split(","):
-        found.append(measured(name, asked.device, plan, asked.tiny))
-        print(f"{name}: {found[-1]['seconds']:.0f} s", file=sys.stderr, flush=True)
-        if asked.json:  # after each: a machine may be taken back
-            asked.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(page(found))
+    found: dict[str, dict[str, Any]] = {}
+
+    def keep(name: str, known: dict[str, Any]) -> None:
+        found[name] = known
+        if asked.json:
+            written(asked.json, list(found.values()))
+
+    try:
+        with budget(asked.budget_seconds):
+            for name in asked.models.split(","):
+                keep(name, measured(name, asked.device, plan, asked.tiny, keep))
+                print(f"{name}: {found[name]['seconds']:.0f} s", file=sys.stderr, flush=True)
+    except OutOfTimeError as end:
+        print(f"{end}; of {name} there is {'a part' if name in found else 'nothing'}", file=sys.stderr, flush=True)
+    print(page(list(found.values())))
+
+
+class OutOfTimeError(KeyboardInterrupt):
+    """Ends a study as Ctrl-C does: with all its processes."""
+
+
+@contextmanager
+def budget(seconds: float) -> Iterator[None]:
+    """Ends what is inside after so long, or when it is told to (SIGTERM)."""
+
+    def stop(number: int, frame: object) -> None:
+        raise OutOfTimeError("the budget is spent" if number == signal.SIGALRM else "it was told to end")
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGALRM, signal.SIGTERM)}
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def written(file: Path, found: Sequence[dict[str, Any]]) -> None:
+    """In one step: whoever ends this process in the middle of it leaves the file as it was."""
+    new = file.with_name(file.name + ".new")
+    new.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    os.replace(new, file)
 
 
 def chosen(device: str) -> tuple[str, ...]:
@@ -113,7 +156,10 @@ def chosen(device: str) -> tuple[str, ...]:
     return tuple(name for name in runtimes.RUNTIMES if name.startswith("torch") or (onnx and name.startswith("onnx")))
 
 
-def measured(name: str, device: str, plan: Any, tiny: bool) -> dict[str, Any]:
+def measured(
+    name: str, device: str, plan: Any, tiny: bool, keep: Callable[[str, dict[str, Any]], None]
+) -> dict[str, Any]:
+    """`keep` gets what is known of it, again and again."""
     torch.manual_seed(0)
     model, inputs = MODELS[name](tiny)
     model = model.eval()
@@ -122,16 +168,30 @@ def measured(name: str, device: str, plan: Any, tiny: bool) -> dict[str, Any]:
         labels = torch.cat([placed(part.to(device)).logits.argmax(1).cpu() for part in inputs.split(32)])
         model = placed.cpu()
     case = loading.case(model, inputs, labels, name=name, device=device)
+
+    def so_far(found: Study, calls: Sequence[Call]) -> None:
+        keep(name, _told(name, device, found, calls, whole=False))
+
     with tempfile.TemporaryDirectory() as scratch:
-        found, calls = study.measure(case, plan=plan, folder=scratch, progress=_progress)
+        try:
+            found, calls = study.measure(case, plan=plan, folder=scratch, progress=_progress, so_far=so_far)
+        except study.InterruptedStudy as stop:
+            keep(name, _told(name, device, stop.study, stop.calls, whole=False))
+            raise stop.stop from stop
+    return _told(name, device, found, calls, whole=True)
+
+
+def _told(name: str, device: str, found: Study, calls: Sequence[Call], *, whole: bool) -> dict[str, Any]:
     return {
         "model": name,
+        "whole": whole,
         "date": found.started[:10],
         "seconds": found.seconds,
         "device": torch.cuda.get_device_name(device) if device.startswith("cuda") else found.machine.get("cpu", device),
         "versions": dict(found.versions),
         "notes": list(found.notes),
         "load": dict(found.surroundings),
+        "processes": len({call.process for call in calls}),
         "control": statistics.control(calls).told,
         "rows": [line for one in found.scenarios for line in _lines(one, found, calls)],
     }
@@ -170,6 +230,33 @@ def _lines(one: Scenario, found: Study, calls: Sequence[Call]) -> list[dict[str,
     return lines
 
 
+def merged(found: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One of each model, with the rows of all."""
+    models: dict[str, dict[str, Any]] = {}
+    for one in found:
+        before = models.get(one["model"])
+        if before is None:
+            models[one["model"]] = one
+            continue
+        rows = {_key(row): row for row in before["rows"]}
+        for row in one["rows"]:
+            there = rows.get(_key(row))
+            if there is None or _known(row) >= _known(there):
+                rows[_key(row)] = row
+        failed = {row["scenario"] for row in rows.values() if "failure" not in row}
+        kept = [row for row in rows.values() if "failure" not in row or row["scenario"] not in failed]
+        models[one["model"]] = {**one, "rows": kept, "whole": before.get("whole", True) and one.get("whole", True)}
+    return list(models.values())
+
+
+def _key(row: dict[str, Any]) -> tuple[str, int]:
+    return row["scenario"], row.get("batch", 0)
+
+
+def _known(row: dict[str, Any]) -> int:
+    return sum(row.get(name) is not None for name in ("p50_ms", "uj", "agreement", "flops"))
+
+
 def page(found: Sequence[dict[str, Any]]) -> str:
     if not found:
         return ""
@@ -178,7 +265,7 @@ def page(found: Sequence[dict[str, Any]]) -> str:
     lines = [
         f"# Ways to deploy on {first['device']}",
         "",
-        "Written by `benchmarks/deploy_h200.py`, which runs [the deployment lab](deployment.md) on a GPU.",
+        "Written by `benchmarks/deploy_h200.py`, which runs [the deployment lab](guides/deployment.md) on a GPU.",
         f"Measured {first['date']}. {packages}.",
         "Times are of a call from rows on the host to results on the host. Energy is the GPU's own counter, without",
         "what it draws when idle; why there is none stands below the table. Weights are random: agreement is the share",
@@ -195,6 +282,7 @@ def page(found: Sequence[dict[str, Any]]) -> str:
             "",
             f"Control: {one['control']}.",
             *(f"Energy: {source}." for source in _sources(one)),
+            *([] if one.get("whole", True) else ["Not whole: time ran out, and - is what was not reached."]),
             "",
         ]
     return "\n".join(lines)

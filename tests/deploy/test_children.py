@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -87,3 +88,48 @@ def test_torch_heeds_the_threads_that_are_asked_for() -> None:
         assert torch.get_num_threads() == 1
     finally:
         torch.set_num_threads(before)
+
+
+def wait(job: dict[str, Any], tell: children.Tell) -> None:
+    Path(job["pid_file"]).write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+PARENT = """
+import sys
+from pathlib import Path
+from bitwatt.deploy.measuring import children
+sys.path.insert(0, sys.argv[1])
+children.run({"task": "test_children:wait", "pid_file": sys.argv[2]}, Path(sys.argv[3]))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel tells it")
+def test_a_child_ends_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    here = str(Path(__file__).parent)
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, here, str(file), str(tmp_path / "work")])
+    for _ in range(300):
+        if file.exists() and file.read_text():
+            break
+        time.sleep(0.1)
+    child = int(file.read_text())
+    assert _runs(child)
+    parent.kill()
+    parent.wait()
+    for _ in range(100):
+        if not _runs(child):
+            break
+        time.sleep(0.1)
+    assert not _runs(child)
+
+
+def test_without_the_kernels_help_a_child_ends_with_its_input(tmp_path: Path) -> None:
+    code = "import threading, time\nfrom bitwatt.deploy.measuring import worker\n"
+    code += "threading.Thread(target=worker.ends_with_its_input, daemon=True).start()\ntime.sleep(600)"
+    child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(0.5)
+    assert child.stdin is not None
+    child.stdin.close()
+    assert child.wait(30) == 1

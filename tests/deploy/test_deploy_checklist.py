@@ -11,7 +11,7 @@ pytest.importorskip("scipy")
 
 import studies
 
-from bitwatt.deploy.records import Joules, Load, LoadPoint, Plan
+from bitwatt.deploy.records import Checked, Joules, Load, LoadPoint, Plan
 from bitwatt.deploy.telling.findings import found
 from bitwatt.deploy.telling.rules import Rules
 
@@ -111,3 +111,18 @@ def test_measured_energy_passes():
 def test_without_a_recommendation_nothing_is_ticked():
     told = checklist(calls=[])
     assert {told[name].passed for name in ITEMS[2:10]} == {None}
+
+
+def test_edge_rows_are_those_of_the_recommended_scenario():
+    """That another one differs does not fail the one that is to be deployed."""
+    edges = {
+        "sklearn-fp64": Checked("edge-case rows", True, "it is the model as it was trained"),
+        "onnx-fp32": Checked("edge-case rows", False, "zeros: sklearn-fp64 is 3% away"),
+        "onnx-int8": Checked("edge-case rows", True, "it agrees with sklearn-fp64 on zeros"),
+    }
+    ways = tuple(replace(one, edges=edges[one.name]) for one in studies.usual())
+    findings = found(studies.study(*ways), studies.calls(studies.MICROSECONDS))
+    assert findings.recommended.scenario == "onnx-int8"
+    told = next(one for one in findings.checklist if one.name == "edge-case rows")
+    assert told.passed is True
+    assert told.told == "onnx-int8: it agrees with sklearn-fp64 on zeros (others that differ: onnx-fp32)"

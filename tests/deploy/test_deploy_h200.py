@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +37,54 @@ def test_what_failed_and_what_was_not_read_is_told() -> None:
     assert "torchao is not installed" in page
     assert "| torch-eager | fp32 | 1 | - | - | 1 | - | - | - |" in page
     assert "Energy: no counter." in page
+
+
+def model(name: str, *rows: dict[str, Any], whole: bool = True) -> dict[str, Any]:
+    about = {"device": "H", "date": "d", "versions": {}, "control": "equals itself", "whole": whole}
+    return {"model": name, **about, "rows": list(rows)}
+
+
+def timed(scenario: str, batch: int, ms: float, uj: float | None = None) -> dict[str, Any]:
+    return {
+        "scenario": scenario, "batch": batch, "precision": "fp32", "p50_ms": ms, "ratio": None, "uj": uj, "flops": None,
+        "agreement": None, "energy_source": "",
+    }  # fmt: skip
+
+
+def test_files_are_told_together() -> None:
+    first = model("a", timed("x", 1, 1.0, uj=5.0), timed("x", 32, 2.0), {"scenario": "y", "failure": "f"}, whole=False)
+    again = model("a", timed("x", 1, 1.5), timed("x", 32, 2.5), timed("y", 1, 3.0))
+    found = deploy_h200.merged([first, model("b", timed("x", 1, 9.0)), again])
+    assert [one["model"] for one in found] == ["a", "b"]
+    rows = {(row["scenario"], row["batch"]): (row["p50_ms"], row["uj"]) for row in found[0]["rows"]}
+    assert rows == {("x", 1): (1.0, 5.0), ("x", 32): (2.5, None), ("y", 1): (3.0, None)}, "who knows more, then later"
+    assert "Not whole" in deploy_h200.page(found)
+    assert "Not whole" not in deploy_h200.page(found[1:])
+
+
+def test_the_budget_ends_what_takes_longer() -> None:
+    with pytest.raises(deploy_h200.OutOfTimeError, match="spent"), deploy_h200.budget(0.05):
+        time.sleep(30)
+    with deploy_h200.budget(0):
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_what_was_measured_is_kept_when_it_is_ended(tmp_path: Path) -> None:
+    file = tmp_path / "found.json"
+    plan = ["--processes", "500", "--blocks", "5", "--batches", "1", "--scenarios", "torch-eager,onnx-fp32"]
+    command = [sys.executable, deploy_h200.__file__, "--tiny", "--device", "cpu", "--models", "bert-base,vit-base"]
+    child = subprocess.Popen([*command, "--json", str(file), *plan], stdout=subprocess.PIPE, text=True)
+    until = time.monotonic() + 300
+    while not file.exists() and time.monotonic() < until:  # after the first process that timed
+        time.sleep(0.2)
+    child.send_signal(signal.SIGTERM)
+    told, _ = child.communicate(timeout=60)
+    assert child.returncode == 0
+    (found,) = json.loads(file.read_text())
+    assert (found["model"], found["whole"]) == ("bert-base", False)
+    assert {row["scenario"] for row in found["rows"] if row["p50_ms"]} == {"torch-eager", "onnx-fp32"}
+    assert "Not whole" in told
 
 
 @pytest.mark.slow

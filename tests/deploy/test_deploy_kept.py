@@ -18,10 +18,11 @@ from bitwatt import store
 from bitwatt.cli import main
 from bitwatt.deploy.telling.kept import findings_of, keep
 from bitwatt.errors import BitwattError
+from bitwatt.reports.text import WIDTH
 from bitwatt.store.runfile import unpacked
 from factories import make_run
 
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "run-file.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "run-file.schema.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +52,40 @@ def test_it_is_found_by_its_kind_and_metrics(findings, tmp_path, capsys):
     assert "onnx-int8/energy_uj_measured" not in header.about.metrics
 
 
-def test_a_report_of_it_can_be_made(findings, tmp_path, capsys):
-    run, _ = keep(findings, tmp_path)
+def test_its_report_is_what_the_study_told(findings, tmp_path, capsys):
+    run, _ = keep(findings, tmp_path, name="mine")
     assert main(["report", run.id, "--store", str(tmp_path)]) == 0
-    assert "onnx-int8 is recommended" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert told.startswith(f"run {run.id} of 2026-11-16 00:00:00: mine\n")
+    assert "Take onnx-int8" in told
+    assert "Production checklist" in told
+    assert told.partition("\n")[2] == findings.text(WIDTH)
+    assert main(["report", run.id, "--store", str(tmp_path), "--format", "markdown"]) == 0
+    assert capsys.readouterr().out == findings.markdown()
+    page = tmp_path / "page.html"
+    assert main(["report", run.id, "--store", str(tmp_path), "--format", "html", "-o", str(page)]) == 0
+    assert page.read_text() == studies.usual_page()
+    assert main(["report", run.id, "--store", str(tmp_path), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert main(["report", run.id, "--store", str(tmp_path), "--by", "op"]) == 2
+    assert "--by: run" in capsys.readouterr().err
+
+
+def test_a_list_says_what_is_recommended_and_by_which_numbers(findings, tmp_path, capsys):
+    keep(findings, tmp_path, name="mine")
+    assert main(["ls", "--store", str(tmp_path)]) == 0
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split() == [
+        "id",
+        "name",
+        "time",
+        "accuracy",
+        "latency_ms_per_sample",
+        "throughput_samples_per_sec",
+        "tags",
+    ]
+    assert "0.899" in line
+    assert line.endswith("deployment recommended=onnx-int8")
 
 
 def test_another_run_is_no_study():

@@ -14,7 +14,7 @@ pytest.importorskip("scipy")
 import studies
 
 from bitwatt.cli.progress import Bar, line
-from bitwatt.deploy.records import Quality
+from bitwatt.deploy.records import SAME_ROWS, Precision, Quality
 from bitwatt.deploy.telling import terminal
 from bitwatt.deploy.telling.findings import found
 from bitwatt.deploy.telling.tradeoffs import COLUMNS
@@ -95,6 +95,18 @@ def test_what_to_beware_of_comes_before_the_numbers():
     assert told.index("beware: the machine was busy") < told.index("batch 1")
 
 
+def test_a_model_calibrated_on_the_rows_that_judge_it_is_told():
+    plain = studies.scenario("onnx-int8")
+    for rows, said in ((f"512 {SAME_ROWS}", True), ("512 training rows", False)):
+        one = replace(plain, artefact=replace(plain.artefact, notes=(f"calibrated with {rows}",)))
+        findings = found(studies.study(studies.scenario("sklearn-fp64", baseline="native"), one), [])
+        assert ("beware: onnx-int8: calibrated with" in findings.text(200)) is said
+        assert ("> onnx-int8: calibrated with" in findings.markdown()) is said
+        assert ("note: onnx-int8: calibrated with" in findings.text(200)) is not said
+        before, _, _ = unescape(findings.page()).partition("onnx-int8: calibrated with")
+        assert ('<section id="scenarios"' in before) is not said, "it comes before the numbers"
+
+
 def test_colours_only_where_asked(findings):
     assert "\x1b" not in findings.text()
     coloured = terminal.text(findings, color=True)
@@ -137,3 +149,26 @@ def test_the_bar_leaves_nothing_behind():
         bar(1, 2, "timing")
     assert "50 %" in stream.getvalue()
     assert stream.getvalue().rpartition("\r")[2] == ""
+
+
+def test_what_was_measured_is_written_before_anything_is_drawn(tmp_path, monkeypatch):
+    """A page that cannot be drawn costs the page."""
+    findings = studies.usual_findings()
+    monkeypatch.setattr(type(findings), "page", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        findings.save(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} >= {"study.json", "stat_benchmark_runs.csv"}
+
+
+def test_what_should_be_known_of_how_a_scenario_was_made_is_told_once():
+    native, onnx, eight = studies.usual()
+    locale, part, nothing = "a machine needs the locale C.UTF-8", "INT8 in part", "INT8 changes nothing: 0 of 5 nodes"
+    onnx = replace(onnx, artefact=replace(onnx.artefact, notes=(locale, f"calibrated with 5 {SAME_ROWS}")))
+    eight = replace(eight, artefact=replace(eight.artefact, notes=(locale, part)))
+    told = found(studies.study(native, onnx, eight), studies.calls(studies.MICROSECONDS))
+    text = " ".join(terminal.text(told, 100).split())
+    assert f"note: onnx-fp32 and onnx-int8: {locale} note: onnx-int8: {part}" in text
+    assert text.count(SAME_ROWS) == 1  # a warning
+    same = replace(eight.artefact, ranked_as="onnx-fp32", notes=(nothing,), precision=Precision("fp32", note=nothing))
+    told = found(studies.study(native, onnx, replace(eight, artefact=same)), studies.calls(studies.MICROSECONDS))
+    assert "note: onnx-int8" not in terminal.text(told, 100)

@@ -111,7 +111,9 @@ def test_a_conversion_that_is_another_model_is_not_recommended():
     times = {"sklearn-fp64": 1.0, "onnx-fp32": 0.1}
     assert found(study(*ways), calls(times)).recommended.scenario == "onnx-fp32"
     wrong = (ways[0], replace(ways[1], quality=quality(0.9, doubtful=True)))
-    assert found(study(*wrong), calls(times)).recommended.scenario == "sklearn-fp64"
+    chosen = found(study(*wrong), calls(times)).recommended
+    assert chosen.scenario == "sklearn-fp64"
+    assert "onnx-fp32: quicker, but perhaps another model" in chosen.why
 
 
 def test_a_graph_is_no_trained_model(tmp_path):

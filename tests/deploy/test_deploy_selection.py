@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -44,6 +45,15 @@ def test_a_good_int8_is_worthwhile():
     assert one.gain == pytest.approx(0.5, abs=0.03)
     assert one.told.startswith("INT8 (onnx-int8), batch 1: −0.1 % accuracy, −50 % latency [")
     assert one.told.endswith("against onnx-fp32: worthwhile")
+
+
+def test_where_neighbours_stretched_the_longer_calls_the_gain_of_cpu_time_is_told():
+    stretched = [
+        replace(call, wall_ns=3 * call.wall_ns) if call.scenario == "onnx-fp32" else call
+        for call in studies.calls(studies.MICROSECONDS)
+    ]
+    one = found(studies.study(), stretched).worths[0]
+    assert re.search(r"−83 % latency \[.*\] \(−50 % by CPU time\) against onnx-fp32: worthwhile", one.told), one.told
 
 
 def test_what_loses_too_much_is_not_worthwhile_and_not_taken():
@@ -157,6 +167,12 @@ def test_without_a_native_baseline_the_quickest_is_taken():
     assert matrix(told)["simple deployment"].scenario is None
 
 
+def test_without_a_native_baseline_a_loss_is_against_the_onnx_model_in_floats():
+    bad = replace(EIGHT, quality=studies.quality(0.87, 60, 0.001))
+    told = findings(replace(NATIVE, failure="it cannot be loaded"), ONNX, bad)
+    assert told.recommended.scenario == matrix(told)["low latency"].scenario == "onnx-fp32"
+
+
 def test_nothing_timed_nothing_taken():
     told = found(studies.study(), [])
     assert matrix(told)["low latency"].scenario is None
@@ -180,3 +196,18 @@ def test_of_values_the_difference_is_told_and_no_labels():
     told = findings(valued(NATIVE, None), valued(ONNX, 1e-6), valued(EIGHT, 0.25))
     assert "values differ by 0.25 at most" in told.recommended.why
     assert "labels" not in told.recommended.why + matrix(told)["accuracy-critical"].why
+
+
+def test_without_labels_no_accuracy_is_claimed():
+    """Of a clustering, or of rows without targets, only what flips is known."""
+
+    def unlabelled(one, flips):
+        return replace(one, quality=Quality("accuracy", None, flips=flips, rows=1000))
+
+    told = findings(unlabelled(NATIVE, None), unlabelled(ONNX, 0), unlabelled(EIGHT, 4))
+    assert told.recommended.scenario == "onnx-int8"
+    assert "−0.4 % labels kept, 4 of 1,000 labels flip" in told.recommended.why
+    critical = matrix(told)["accuracy-critical"]
+    assert critical.scenario == "onnx-fp32"
+    assert "no difference of predictions shown to sklearn-fp64" in critical.why
+    assert "% accuracy" not in told.text()

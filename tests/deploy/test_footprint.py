@@ -50,6 +50,13 @@ def test_what_is_held_let_go_and_leaked_is_seen(rows: Path) -> None:
     assert "1 fresh process:" in plain.source
 
 
+def test_modules_of_the_users_own_are_found_where_they_came_from(rows: Path, tmp_path: Path) -> None:
+    """A model whose class stands in a file next to the data, as most do."""
+    (tmp_path / "mine_own.py").write_text("held = bytearray(40_000_000)\n", encoding="utf-8")
+    found = weighed(rows, toy("mine", imports=("mine_own",), homes=[str(tmp_path)]), plan=Plan(batches=(1,), fresh=1))
+    assert found["mine"][1].library_mb == pytest.approx(40, abs=3)
+
+
 def test_a_library_is_weighed_apart_from_the_model(rows: Path) -> None:
     found = weighed(rows, toy("bare", imports=()), toy("numpy"), plan=Plan(batches=(1,), fresh=2))
     bare, numpy = found["bare"][1], found["numpy"][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bitwatt.deploy.given import loading
 from bitwatt.deploy.judging import quality
 from bitwatt.deploy.making import building, converting, integers, optimising, products, pruning, quantising
 from bitwatt.deploy.records import Artefact, UnfitError
+from bitwatt.deploy.runtimes import onnx_int8
 
 
 def int8(case: Any, folder: Path) -> Artefact:
@@ -92,6 +94,28 @@ def test_torch_modules_are_quantised_both_ways(tmp_path: Path) -> None:
     static = found[1].artefact
     assert static is not None
     assert any("96 training rows" in note for note in static.notes)
+
+
+def test_of_the_two_forms_of_a_static_graph_the_one_with_more_integers_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here onnxruntime fuses all pairs of the first form; where it does not, the other is tried and told."""
+    model, rows, y, train = fitted("logistic")
+    case = loading.case(model, rows, y, train=train)
+    made = converting.convert(case)
+    made = replace(made, model=products.spelled_out(made.model))
+    static = quantising.static
+
+    def unfused(model: Any, feeds: Any, rows: Any, form: str) -> Any:
+        return model if form == "QDQ" else static(model, feeds, rows, form)
+
+    for at, (quantise, form) in enumerate([(static, "QDQ"), (unfused, "QOperator")]):
+        monkeypatch.setattr(quantising, "static", quantise)
+        (tmp_path / str(at)).mkdir()
+        found = onnx_int8.quantised(case, made, tmp_path / str(at), "onnx-int8", "static")
+        assert found.precision.integer_share == 1.0
+        assert f"quantised statically ({form}): calibrated with 400 training rows" in found.notes
+        assert [path.name for path in (tmp_path / str(at)).iterdir()] == ["model.onnx"]
 
 
 def test_calibration_says_when_it_uses_the_rows_it_is_judged_on() -> None:

@@ -11,7 +11,7 @@ from toy_runtimes import BUSY_W, install, toy
 
 from bitwatt.deploy.measuring import batching
 from bitwatt.deploy.measuring.joules import cpu_seconds, joules, why_none
-from bitwatt.deploy.records import CONTROL, Call, Plan
+from bitwatt.deploy.records import CONTROL, Call, Joules, Plan
 from bitwatt.sensors import SENSORS
 
 PLAN = Plan(batches=(1, 8), threads=(1,))
@@ -35,7 +35,13 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
 
 @pytest.mark.parametrize("rows", [True], indirect=True)
 def test_energy_is_what_the_counter_says_without_idling(rows: Path) -> None:
-    found, notes = joules({"a": toy("a", us=2000)}, CALLS, rows, PLAN, rows.parent / "work")
+    found: dict[str, dict[str, Joules]] = {}
+    seen = []
+    notes = joules(
+        {"a": toy("a", us=2000), "b": toy("b")}, CALLS, rows, PLAN, rows.parent / "work", found,
+        progress=lambda done, of, what: seen.append(sorted(found)),
+    )  # fmt: skip
+    assert seen == [[], ["a"]], "what was read of one is there while the next is read"
     assert notes == []
     for at in ("1x1", "8x1"):
         one = found["a"][at]
@@ -49,7 +55,8 @@ def test_energy_is_what_the_counter_says_without_idling(rows: Path) -> None:
 
 @pytest.mark.parametrize("rows", [True], indirect=True)
 def test_one_that_fails_has_no_energy_and_is_told(rows: Path) -> None:
-    found, notes = joules({"a": toy("a", fails="raise")}, CALLS, rows, PLAN, rows.parent / "work")
+    found: dict[str, dict[str, Joules]] = {}
+    notes = joules({"a": toy("a", fails="raise")}, CALLS, rows, PLAN, rows.parent / "work", found)
     assert found["a"]["1x1"].measured_uj is None
     assert found["a"]["1x1"].cpu_seconds == 2e-6
     assert len(notes) == 1
@@ -60,7 +67,8 @@ def test_one_that_fails_has_no_energy_and_is_told(rows: Path) -> None:
 def test_without_a_counter_there_are_cpu_seconds_and_a_reason(rows: Path) -> None:
     if not why_none():
         pytest.skip("this machine has a counter")
-    found, _ = joules({"a": toy("a")}, CALLS, rows, PLAN, rows.parent / "work")
+    found: dict[str, dict[str, Joules]] = {}
+    joules({"a": toy("a")}, CALLS, rows, PLAN, rows.parent / "work", found)
     one = found["a"]["8x1"]
     assert (one.measured_uj, one.cpu_seconds) == (None, 2e-6)
     assert "no energy counter" in one.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import sys
 from pathlib import Path
@@ -187,3 +188,24 @@ def test_digests_tell_data_apart_and_no_order_of_memory(logistic: Any) -> None:
     rows = logistic[1]
     assert rows_of.digest(rows) == rows_of.digest(np.asfortranarray(rows)) != rows_of.digest(rows + 1e-12)
     assert rows_of.digest(["ab", "c"]) != rows_of.digest(["a", "bc"])
+
+
+def test_targets_of_several_columns_are_no_labels() -> None:
+    model, rows, y, _ = fitted("logistic")
+    with pytest.raises(BitwattError, match="the targets have 2 columns, and the model predicts one label"):
+        loading.case(model, rows, np.stack([y, y], axis=1))
+    model, rows, y, _ = fitted("ridge")
+    with pytest.raises(BitwattError, match="and the model predicts one value for each row"):
+        loading.case(model, rows, np.stack([y, y], axis=1))
+
+
+def test_infinite_values_and_what_was_lost_on_the_way_are_named() -> None:
+    model, rows, y, _ = fitted("logistic")
+    odd = rows.astype(float)
+    odd[-1, 2] = np.inf
+    with pytest.raises(BitwattError, match=f"1 of {len(odd)} rows have infinite values, which this"):
+        loading.case(model, odd, y)
+    half = copy.deepcopy(model)
+    del half.intercept_
+    with pytest.raises(BitwattError, match=r"lacks something .*: was it saved by another version of its library"):
+        loading.case(half, rows, y)

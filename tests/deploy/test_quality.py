@@ -7,15 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import toy_runtimes
 from families import fitted, texts
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, mean_absolute_error, roc_auc_score
+from sklearn.metrics import f1_score, get_scorer, mean_absolute_error, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bitwatt.deploy.given import loading
 from bitwatt.deploy.given import rows as rows_of
-from bitwatt.deploy.judging import doubts, drifting, edges, quality
+from bitwatt.deploy.judging import asking, doubts, drifting, edges, quality
 from bitwatt.deploy.making import building
 from bitwatt.deploy.records import Artefact, Case, Precision, Quality, Scenario
 from bitwatt.errors import BitwattError
@@ -104,6 +105,25 @@ def test_results_that_are_no_numbers_are_told() -> None:
     assert any("1 results are NaN" in one for one in judged(case_of(native, [0, 1, 2]), native, mine).warnings)
 
 
+def test_values_that_are_no_numbers_cost_their_scenario_its_metric_and_no_other() -> None:
+    y = np.arange(20.0)
+    case = Case(None, "sklearn", "m", np.zeros((20, 2)), y, "predict")
+    found = judged(case, y, np.full(20, np.nan))
+    assert found.value is None
+    assert any("the metric r2 cannot be computed" in one for one in found.warnings)
+    assert judged(case, y, y).value == 1.0
+
+
+def test_a_metric_that_the_rows_have_no_value_of_is_told_at_once() -> None:
+    model, rows, y, _ = fitted("logistic")
+    two = LogisticRegression().fit(rows, y == 1)
+    with pytest.raises(BitwattError, match="the metric roc_auc cannot be computed"):
+        loading.case(two, rows[y == 1], (y == 1)[y == 1], metric="roc_auc")
+    model, rows, y, _ = fitted("ridge")
+    with pytest.raises(BitwattError, match="the targets are no numbers"):
+        loading.case(model, rows, np.where(y > 0, "high", "low"))
+
+
 def test_the_users_metric_is_a_function_or_a_name() -> None:
     model, rows, y, _ = fitted("logistic")
     scores = model.predict_proba(rows)
@@ -160,14 +180,82 @@ def test_a_scenario_that_fails_on_the_rows_is_a_row(tmp_path: Path) -> None:
 def test_edge_rows_find_what_the_native_model_refuses(tmp_path: Path) -> None:
     model, rows, y, train = fitted("logistic")
     case = loading.case(model, rows, y, train=train)
-    checks = {one.name: one for one in edges.checks(case, building.build_all(case, tmp_path, (NATIVE, ONNX)))}
-    assert set(checks) == {"edge-case rows", "input drift", "class balance"}
-    edge = checks["edge-case rows"]
+    scenarios = building.build_all(case, tmp_path, (NATIVE, ONNX))
+    found = edges.checked(case, scenarios, asking.asked(case, scenarios))
+    assert found[ONNX].passed is False
+    assert found[ONNX].told == "missing numbers: sklearn-fp64 refuses it (ValueError), this answers"
+    assert found[NATIVE].passed
+    assert "answers zeros, the highest values" in found[NATIVE].told
+    assert found[NATIVE].told.endswith("refuses missing numbers (ValueError)")
+    checks = {one.name: one.passed for one in drifting.checks(case)}
+    assert checks == {"input drift": True, "class balance": True}
+
+
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    monkeypatch.syspath_prepend(str(toy_runtimes.install(packages)))
+
+
+@pytest.mark.parametrize(
+    ("manners", "said"),
+    [
+        ({"fails": "crash"}, "killed by SIGABRT on the rows given"),
+        ({"fails": "exit"}, "out of luck"),
+        ({"fails": "hang"}, "hung for 2 s"),
+        ({"fails": "load"}, "ValueError: this model is broken"),
+    ],
+)
+def test_a_runtime_that_crashes_when_it_is_asked_is_a_row(
+    manners: dict[str, Any], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not end this process, and the scenarios around it are judged."""
+    toys(tmp_path, monkeypatch)
+    case = Case(None, "sklearn", "m", np.arange(20.0), np.arange(20.0), "predict")
+    ways = {"before": {}, "bad": manners, "after": {}}
+    scenarios = [Scenario(name, "toy", artefact=toy_runtimes.toy(name, **told)) for name, told in ways.items()]
+    answers = asking.asked(case, scenarios, tmp_path, timeout_s=2.0)
+    found = {one.name: one for one in quality.judged(case, scenarios, answers)}
+    assert said in found["bad"].failure
+    assert found["bad"].quality is None
+    for name in ("before", "after"):
+        assert found[name].failure == ""
+        assert found[name].quality is not None
+        assert found[name].quality.value == 1.0
+
+
+def test_a_crash_on_unusual_rows_alone_costs_no_quality(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    toys(tmp_path, monkeypatch)
+    case = Case(None, "sklearn", "m", np.arange(20.0), np.arange(20.0), "predict")
+    bad = Scenario("bad", "toy", artefact=toy_runtimes.toy("bad", fails="crash", after=1), baseline="native")
+    answers = asking.asked(case, [bad], tmp_path)
+    [judged] = quality.judged(case, [bad], answers)
+    assert judged.quality is not None
+    edge = edges.checked(case, [bad], answers)["bad"]
     assert edge.passed is False
-    assert "missing numbers: sklearn-fp64 refuses it (ValueError), these answer (onnx-fp32)" in edge.told
-    assert "zeros" not in edge.told
-    assert checks["input drift"].passed
-    assert checks["class balance"].passed
+    assert "does not survive them: the process was killed by SIGABRT on zeros" in edge.told
+
+
+def test_rows_without_one_of_the_classes_have_a_log_loss() -> None:
+    """And names of classes need not be numbers."""
+    model, rows, y, _ = fitted("logistic")
+    some = y != 2
+    scores = model.predict_proba(rows)
+    found = quality.score(loading.case(model, rows[some], y[some], metric="neg_log_loss"), scores[some])
+    assert found[1] == pytest.approx(np.log(scores[some, y[some]]).mean())
+    names = np.array(["no", "yes"])[(y[some] == 1).astype(int)]
+    two = LogisticRegression().fit(rows[some], names)
+    numbers = LogisticRegression().fit(rows[some], names == "yes")
+    for name in ("neg_log_loss", "average_precision", "neg_brier_score", "roc_auc"):
+        case = loading.case(two, rows[some], names, metric=name)
+        expected = get_scorer(name)(numbers, rows[some], names == "yes")
+        assert quality.score(case, two.predict_proba(rows[some]))[1] == pytest.approx(expected), name
+
+
+def test_a_metric_of_scores_is_not_computed_from_labels() -> None:
+    model, rows, y, _ = fitted("logistic")
+    with pytest.raises(BitwattError, match="it is of scores, and predict gives labels"):
+        loading.case(model, rows, y, metric="roc_auc_ovr", method="predict")
 
 
 def test_edge_rows_of_tables_and_texts_are_in_their_form() -> None:

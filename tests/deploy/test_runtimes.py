@@ -257,3 +257,23 @@ def test_importing_the_runtimes_imports_no_framework() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "[]"
+
+
+def test_an_exported_program_is_its_own_baseline(tmp_path: Path) -> None:
+    """Its module cannot be pickled: the program is saved as what it is. What would change its numbers says why not."""
+    import torch
+
+    module, rows = made("perceptron")
+    program = torch.export.export(module, (rows[:4],), dynamic_shapes=({0: torch.export.Dim("rows", min=1)},))
+    torch.export.save(program, tmp_path / "model.pt2")
+    case = loading.case(tmp_path / "model.pt2", rows, module(rows).argmax(1), trust=True)
+    chosen = ("torch-eager", "torchao-int8", "onnx-fp32")
+    found = {one.name: one for one in building.build_all(case, tmp_path, chosen)}
+    assert "exported program" in found["torchao-int8"].failure
+    judged = {one.name: one for one in quality.judged(case, [found["torch-eager"], found["onnx-fp32"]])}
+    for one in judged.values():
+        assert one.failure == ""
+        assert one.quality is not None
+        assert one.quality.value == 1.0
+    assert judged["torch-eager"].artefact is not None
+    assert judged["torch-eager"].artefact.files == ("model.pt2",)

@@ -12,7 +12,7 @@ from toy_runtimes import install, toy
 from bitwatt.deploy import plans, statistics, study
 from bitwatt.deploy.documents import as_json, of_json
 from bitwatt.deploy.given import loading
-from bitwatt.deploy.records import CONTROL, Case, Plan, Scenario, Study
+from bitwatt.deploy.records import CONTROL, Call, Case, Plan, Scenario, Study
 from bitwatt.deploy.runtimes import RUNTIMES
 from bitwatt.errors import UnknownNameError
 
@@ -63,7 +63,8 @@ def test_a_part_that_fails_costs_its_own_cells(tmp_path: Path, monkeypatch: pyte
         Scenario("dead", "toy", artefact=toy("dead", fails="exit")),  # it would end this process, too
         Scenario("unfit", "toy", failure="cannot be converted"),
     ]
-    found, calls = study.measure(logistic(), rows, TINY, tmp_path / "out")
+    kept: list[tuple[Study, list[Call]]] = []
+    found, calls = study.measure(logistic(), rows, TINY, tmp_path / "out", so_far=lambda *at: kept.append(at))
     vars(RUNTIMES).pop("_known", None)
     named = {row.name: row for row in found.scenarios}
     assert list(named) == ["good", "dead", "unfit"]
@@ -73,6 +74,11 @@ def test_a_part_that_fails_costs_its_own_cells(tmp_path: Path, monkeypatch: pyte
     assert named["good"].footprint[16].peak_uss_mb
     assert named["good"].joules["16x1"].cpu_seconds
     assert named["unfit"].footprint == {}
+    # What was known is kept as it grows: by process, then by part.
+    assert [len({call.process for call in known}) for _, known in kept[:3]] == [1, 2, 3]
+    assert [bool(row.joules) for row in kept[0][0].scenarios] == [False, False, False]
+    assert kept[-1][0].scenarios == found.scenarios
+    assert kept[-1][1] == calls
 
 
 def test_a_scenario_that_nobody_knows_is_the_callers_to_hear_of(tmp_path: Path) -> None:

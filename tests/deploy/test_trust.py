@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import pickle
+import tracemalloc
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +116,22 @@ def test_the_registry_of_extensions_is_not_asked(tmp_path: Path) -> None:
     path.write_bytes(b"\x82\x01.")  # EXT1: whatever this process has registered under 1
     with pytest.raises(BitwattError, match="extensions"):
         trust.contents(path)
+
+
+@pytest.mark.parametrize("pack", [zlib.compress, gzip.compress, bz2.compress, lzma.compress])
+def test_a_small_file_that_unpacks_to_a_large_one_is_not_unpacked(tmp_path: Path, pack: Any) -> None:
+    """256 MiB of zeros behind the model, less than 1 MB on disk."""
+    path = tmp_path / "bomb.joblib"
+    head = pickle.dumps({"model": Evil(tmp_path / "ran")})
+    large = b"\x80\x04\x8e" + (1 << 28).to_bytes(8, "little")  # a text of bytes, of which this is the length
+    path.write_bytes(pack(head + large + bytes(1 << 28)))
+    assert path.stat().st_size < 1e6
+    tracemalloc.start()
+    with pytest.raises(BitwattError) as refused:
+        loading.case(path, np.zeros((3, 2)))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "more than the 32 MiB that are looked into" in str(refused.value)
+    assert "posix.system" in str(refused.value)
+    assert peak < 200e6
+    assert not (tmp_path / "ran").exists()

@@ -14,7 +14,11 @@ times and the study; and a run is kept in the store.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +87,43 @@ def main(args: argparse.Namespace) -> int:
         if (error.name or "").partition(".")[0] not in NEEDED:
             raise
         raise BitwattError(f"{HOW_TO_GET} ({error.name} is missing)") from error
-    except KeyboardInterrupt:
-        print("bitwatt: interrupted; nothing was written", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        return _interrupted(stop, args)
     _tell(findings, args)
     return 0
+
+
+def _interrupted(stop: KeyboardInterrupt, args: argparse.Namespace) -> int:
+    """What was measured until then is written, and can be told."""
+    from bitwatt.deploy.lab import Interrupted
+
+    told = "interrupted; nothing was measured yet, nothing was written"
+    if isinstance(stop, Interrupted):
+        folder = args.out or Path("artifacts")
+        _written(stop.findings, folder)
+        told = f"{stop}; what was measured until then is in {folder}: bitwatt deploy --from {folder} tells it"
+    print(f"bitwatt: {told}", file=sys.stderr)
+    cause = stop.__cause__ or stop
+    return 128 + (signal.SIGTERM if isinstance(cause, TerminatedError) else signal.SIGINT)
+
+
+class TerminatedError(KeyboardInterrupt):
+    """By SIGTERM, which ends a study as Ctrl-C does."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    def stop(number: int, frame: object) -> None:
+        raise TerminatedError
+
+    if threading.current_thread() is not threading.main_thread():  # where signals cannot be set
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _rules(args: argparse.Namespace) -> Rules:
@@ -142,7 +178,7 @@ def _measured(args: argparse.Namespace) -> Findings:
     if args.model is None or args.data is None:
         raise BitwattError("which model, and which rows? bitwatt deploy MODEL --data ROWS")
     rules, folder = _rules(args), args.out or Path("artifacts")
-    with Bar(sys.stderr) as bar:
+    with _terminable(), Bar(sys.stderr) as bar:
         findings = compare(
             args.model, args.data, train=args.train, trust=args.trust, target=args.target, method=args.method,
             metric=args.metric, device=args.device, name=args.name, quick=args.quick, thorough=args.thorough,

@@ -18,6 +18,10 @@ WATCHED: dict[str, tuple[tuple[int, int], tuple[int, int]] | None] = {
     "torch": ((2, 8), (2, 13)),
     "transformers": None,
     "tokenizers": None,
+    "scikit-learn": None,
+    "xgboost": None,
+    "lightgbm": None,
+    "catboost": None,
 }
 
 #: A device that is at work for more than this part of the time is not idle.
@@ -100,7 +104,7 @@ def _framework(name: str) -> str:
     """Without importing it: doctor must be quick and must not start a device."""
     from importlib.metadata import PackageNotFoundError, version
 
-    if find_spec(name) is None:
+    if find_spec({"scikit-learn": "sklearn"}.get(name, name)) is None:
         return f"not installed in {sys.prefix}, so not watched"
     try:
         found = version(name)

@@ -18,6 +18,9 @@ from bitwatt.cli.sinks import add_sink_option, send
 if TYPE_CHECKING:
     from bitwatt.records import Run
 
+#: Formats in which a deployment study has a report of its own.
+_OF_STUDIES = ("text", "markdown", "html")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", help="id, beginning of an id, name or path (default: the newest)")
@@ -50,15 +53,18 @@ def main(args: argparse.Namespace) -> int:
         text = ranks(args)
     else:
         run = load(args.run, args.store)
-        if args.output is None:
+        if run.deployment is not None and args.format in _OF_STUDIES:
+            text = study(run, args)
+        elif args.output is None:
             sys.stdout.write(written(run, args, sys.stdout))
             if run.rank is not None and args.format == "text":
                 print(f"rank {run.rank.rank} of {run.rank.world}; all of them: bitwatt report --ranks {run.rank.job}")
             return 0
-        text = report(
-            run, format=args.format, by=args.by, cost_model=args.cost_model, settings=settings_of(args),
-            **beside(args, run),
-        )  # fmt: skip
+        else:
+            text = report(
+                run, format=args.format, by=args.by, cost_model=args.cost_model, settings=settings_of(args),
+                **beside(args, run),
+            )  # fmt: skip
     if args.output is None:
         sys.stdout.write(text)
         return 0
@@ -70,10 +76,35 @@ def _only_for_ranks(args: argparse.Namespace) -> None:
     """What is asked for and would not be answered is an error, not silence."""
     from bitwatt.errors import BitwattError
 
-    asked = [f"--{name}" for name in ("lifetime", "against", "beside", "by") if getattr(args, name) is not None]
-    asked += ["--cost-model"] if args.cost_model != "flops" else []
-    if asked:
+    if asked := _more(args):
         raise BitwattError(f"{', '.join(asked)}: a report of --ranks has no such part; ask for it of one rank's run")
+
+
+def _more(args: argparse.Namespace) -> list[str]:
+    """Options that ask for parts of the report of a run."""
+    asked = [f"--{name}" for name in ("lifetime", "against", "beside", "by") if getattr(args, name) is not None]
+    return asked + (["--cost-model"] if args.cost_model != "flops" else [])
+
+
+def study(run: Run, args: argparse.Namespace) -> str:
+    """What `bitwatt deploy` told when the run was kept."""
+    import shutil
+
+    from bitwatt.deploy.telling.kept import findings_of
+    from bitwatt.errors import BitwattError
+    from bitwatt.harmless import on_terminal
+    from bitwatt.reports.text import WIDTH, fitting, wants_color
+
+    if asked := _more(args):
+        raise BitwattError(f"{', '.join(asked)}: run {run.id} is a deployment study, whose report has no such part")
+    findings = findings_of(run)
+    if args.format != "text":
+        return findings.markdown() if args.format == "markdown" else findings.page()
+    on_screen = args.output is None
+    width = shutil.get_terminal_size((WIDTH, 24)).columns if on_screen and sys.stdout.isatty() else WIDTH
+    head = on_terminal(f"run {run.id} of {run.started[:19].replace('T', ' ')}: {run.name}")
+    text = f"{head}\n{findings.text(width, on_screen and wants_color(sys.stdout))}"
+    return fitting(text, sys.stdout.encoding) if on_screen else text
 
 
 def _whole(args: argparse.Namespace) -> Run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def compare(
     are left in `folder`, where one is told. The result has `.table()`, `.summary()`, `.save(folder)` and draws itself
     in a notebook.
     """
-    from bitwatt.deploy import plans
+    from bitwatt.deploy import affordable, plans
     from bitwatt.deploy.given import loading
 
     if quick and thorough:
@@ -64,6 +65,7 @@ def compare(
     check_load(plan)
     case = loading.case(model, X, y, trust=trust, target=target, train=train, method=method, metric=metric,
                         device=device, name=name)  # fmt: skip
+    case = replace(case, notes=(*case.notes, *affordable.checked(case, plan)))
     return studied(case, plan, rules, folder, progress)
 
 
@@ -74,10 +76,20 @@ def studied(
 
     try:
         found_out, calls = study.measure(case, None, plan, folder, progress)
+    except study.InterruptedStudy as stop:
+        raise Interrupted(found(stop.study, stop.calls, rules), stop.during) from stop.stop
     finally:
         if folder is not None:  # the rows lie there while it is measured
             shutil.rmtree(Path(folder) / "work", ignore_errors=True)
     return found(found_out, calls, rules)
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ended by its user: what was measured until then is in `findings`."""
+
+    def __init__(self, findings: Findings, during: str) -> None:
+        super().__init__(f"interrupted during {during}")
+        self.findings, self.during = findings, during
 
 
 def known(scenarios: Sequence[str]) -> tuple[str, ...]:
@@ -103,10 +115,6 @@ def share(value: float, what: str) -> float:
 
 def check_load(plan: Plan) -> None:
     """What would be refused after minutes of measuring is refused now."""
-    from bitwatt.deploy.load import parse_slo
+    from bitwatt.deploy.load.settings import checked
 
-    parse_slo(plan.slo)
-    if any(not 0 < rate < 1e7 for rate in plan.rates):
-        raise BitwattError(f"rates: requests a second, above 0, not {', '.join(map(str, plan.rates))}")
-    if any(callers < 1 for callers in plan.callers):
-        raise BitwattError(f"callers: whole numbers from 1 on, not {', '.join(map(str, plan.callers))}")
+    checked(seconds=plan.load_seconds, rates=plan.rates, callers=plan.callers, slo=plan.slo)

@@ -61,6 +61,10 @@ class Precision:
         return self.integer_macs / self.macs if self.macs and self.integer_macs is not None else None
 
 
+#: In a note of an artefact: no training rows were given, so it was calibrated on those that judge it.
+SAME_ROWS = "of the rows it is judged on"
+
+
 @dataclass(frozen=True, slots=True)
 class Artefact:
     """A model made ready for one runtime: files in a folder, which a fresh process can load."""
@@ -253,6 +257,7 @@ class Scenario:
     joules: Mapping[str, Joules] = field(default_factory=dict)  # by "batch x threads", as `cell` writes it
     load: Load | None = None
     baseline: str = ""  # native, onnx: what the others are held against
+    edges: Checked | None = None  # whether it answers unusual rows as the native one does
 
 
 def cell(batch: int, threads: int) -> str:
@@ -296,6 +301,7 @@ class Plan:
     seed: int = 0
     scenarios: tuple[str, ...] = ()  # empty: all that apply
     loaded: bool = True  # put load on them
+    mlperf: bool = True  # also by MLPerf's LoadGen, where it is installed
     slo: str = ""
     rates: tuple[float, ...] = ()
     callers: tuple[int, ...] = ()
@@ -322,6 +328,7 @@ class Study:
     started: str
     seconds: float
     surroundings: Mapping[str, float] = field(default_factory=dict)  # load, steal, PSI before and after
-    data: Sequence[Checked] = ()  # edge-case rows, drift, balance: what the checklist needs of the data
+    data: Sequence[Checked] = ()  # drift, balance: what the checklist needs of the data
     notes: tuple[str, ...] = ()
     format: int = 1
+    calls: int = 0  # that were timed, each a line of stat_benchmark_runs.csv; 0: not known

@@ -16,8 +16,10 @@ from typing import Any
 
 from bitwatt.deploy.measuring import batching, surroundings
 from bitwatt.deploy.measuring.parts import Parts
-from bitwatt.deploy.measuring.timing import Progress
-from bitwatt.deploy.records import CONTROL, Artefact, Call, Case, Checked, Plan, Scenario, Study
+from bitwatt.deploy.measuring.timing import Progress, Timed
+from bitwatt.deploy.records import CONTROL, Artefact, Call, Case, Checked, Joules, Plan, Scenario, Study
+
+SoFar = Callable[[Study, list[Call]], None]
 
 
 def measure(
@@ -26,35 +28,58 @@ def measure(
     plan: Plan | None = None,
     folder: Path | str | None = None,
     progress: Progress | None = None,
+    so_far: SoFar | None = None,
 ) -> tuple[Study, list[Call]]:
     """Without `scenarios` they are built in `folder`, which is a temporary one unless told. `progress` gets how much is
-    done, of how much, in what should be about seconds, and what is being done."""
+    done, of how much, in what should be about seconds, and what is being done; `so_far` what was found until then,
+    after every process that timed, every scenario whose energy was read, and every part."""
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="bitwatt-deploy-") as scratch:
-            return measure(case, scenarios, plan, scratch, progress)
+            return measure(case, scenarios, plan, scratch, progress, so_far)
     from bitwatt.deploy.given import loading
     from bitwatt.deploy.making import building
     from bitwatt.deploy.measuring import versions
 
     plan, place, began = plan or Plan(), Path(folder), surroundings.look()
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    parts = Parts(_seconds(plan, 6 if scenarios is None else len(scenarios)), progress)
+    parts = Parts(_seconds(plan, 6 if scenarios is None else len(scenarios), case.framework), progress)
     if scenarios is None:
         parts.begin("building")
         scenarios = building.build_all(case, place / "built", plan.scenarios, parts.tell)
     found = Measuring(case, scenarios, plan, place / "work", parts)
-    found.measure()
-    around, said = surroundings.between(began, found.timed)
-    machine: dict[str, str] = {}
-    with parts.apart("describing the machine"):
-        machine = versions.machine()
-    study = Study(
-        case=loading.described(case), machine=machine, versions=versions.of(found.rows), plan=plan,
-        scenarios=tuple(found.rows), started=started, seconds=time.monotonic() - began.at_s, surroundings=around,
-        data=tuple(found.data), notes=(*case.notes, *said, *parts.notes),
-    )  # fmt: skip
+    parts.guess(_seconds(plan, len(found.sound), case.framework, "torch-compile" in found.artefacts))
+
+    def study() -> Study:
+        around, said = surroundings.between(began, found.timed)
+        machine: dict[str, str] = {}
+        with parts.apart("describing the machine"):
+            machine = versions.machine()
+        return Study(
+            case=loading.described(case), machine=machine, versions=versions.of(found.rows), plan=plan,
+            scenarios=tuple(found.rows), started=started, seconds=time.monotonic() - began.at_s, surroundings=around,
+            data=tuple(found.data), notes=(*case.notes, *said, *parts.notes), calls=len(found.calls),
+        )  # fmt: skip
+
+    if so_far is not None:
+        found.keep = lambda: so_far(study(), found.calls)
+    try:
+        found.measure()
+    except KeyboardInterrupt as stop:
+        if not found.calls:
+            raise
+        parts.notes.append(f"interrupted during {parts.name}: what comes after it was not measured")
+        raise InterruptedStudy(study(), found.calls, parts.name, stop) from stop
+    whole = study()
     parts.tell(1.0, 1.0, "done")
-    return study, found.calls
+    return whole, found.calls
+
+
+class InterruptedStudy(KeyboardInterrupt):
+    """Ended by its user, with what was measured until then."""
+
+    def __init__(self, study: Study, calls: list[Call], during: str, stop: KeyboardInterrupt) -> None:
+        super().__init__(f"interrupted during {during}")
+        self.study, self.calls, self.during, self.stop = study, calls, during, stop
 
 
 class Measuring:
@@ -62,17 +87,18 @@ class Measuring:
 
     def __init__(self, case: Case, rows: Sequence[Scenario], plan: Plan, work: Path, parts: Parts) -> None:
         self.case, self.rows, self.plan, self.work, self.parts = case, list(rows), plan, work, parts
+        self.times = Timed()
         self.calls: list[Call] = []
         self.data: list[Checked] = []
         self.timed = surroundings.look()  # when timing ended: what comes later makes the machine busy itself
+        self.keep: Callable[[], None] = lambda: None
         work.mkdir(parents=True, exist_ok=True)
         self.file = batching.save(case.inputs, work / "rows.pickle")
 
     def measure(self) -> None:
         todo: dict[str, Callable[[], None]] = {
             "timing": self._timing, "memory and cold start": self._footprint, "energy": self._joules,
-            "quality": self._quality, "unusual rows": self._edges, "counting": self._counts,
-            "breakdown": self._breakdown,
+            "quality": self._quality, "where the time goes": self._inside,
         }  # fmt: skip
         if self.plan.loaded:
             todo["load"] = self._load
@@ -80,6 +106,7 @@ class Measuring:
             self.parts.begin(name)
             with self.parts.apart(name):
                 part()
+            self.keep()
 
     @property
     def sound(self) -> list[Scenario]:
@@ -97,27 +124,39 @@ class Measuring:
         return next((name for name in names if name in self.artefacts), "")
 
     def _quality(self) -> None:
-        from bitwatt.deploy.judging import quality
+        from bitwatt.deploy.judging import asking, drifting, edges, quality
 
-        judged = {row.name: row for row in quality.judged(self.case, self.sound)}
+        self.data = drifting.checks(self.case)
+        asked = self.sound
+        answers = asking.asked(self.case, asked, self.work, self.parts.tell)
+        judged = {row.name: row for row in quality.judged(self.case, asked, answers)}
         self.rows = [judged.get(row.name, row) for row in self.rows]
         # One that was timed on some rows may fail on others.
         failed = {row.name for row in self.rows if row.failure}
         self.calls = [call for call in self.calls if call.scenario.removesuffix(CONTROL) not in failed]
-
-    def _edges(self) -> None:
-        from bitwatt.deploy.judging import edges
-
-        self.data = list(edges.checks(self.case, self.sound))
+        self._fill("edges", edges.checked(self.case, self.sound, answers))
 
     def _timing(self) -> None:
         from bitwatt.deploy.measuring import timing
+        from bitwatt.deploy.statistics import steady
 
-        found = timing.timed(
-            self.artefacts, self.file, self.plan, self.work, baseline=self.baseline, progress=self.parts.tell
-        )
-        self.calls, self.timed = found.calls, surroundings.look()
-        self.parts.notes += found.notes
+        found, known = self.times, 0
+
+        def tell(done: float, of: float, what: str) -> None:
+            nonlocal known
+            self.parts.tell(done, of, what)
+            if len(found.calls) > known:  # a process has ended
+                known = len(found.calls)
+                self.calls = steady.marked(found.calls)[0]
+                self.keep()
+
+        try:
+            timing.timed(
+                self.artefacts, self.file, self.plan, self.work, baseline=self.baseline, progress=tell, found=found
+            )
+        finally:
+            self.calls, self.timed = found.calls, surroundings.look()
+            self.parts.notes += found.notes
         # What dies, hangs or cannot be loaded cannot be deployed.
         self.rows = [replace(row, failure=found.failures.get(row.name, row.failure)) for row in self.rows]
 
@@ -133,26 +172,30 @@ class Measuring:
     def _joules(self) -> None:
         from bitwatt.deploy.measuring import joules
 
-        found, notes = joules.joules(
-            self.artefacts, self.calls, self.file, self.plan, self.work, progress=self.parts.tell
-        )
-        self._fill("joules", found)
-        self.parts.notes += notes
+        found: dict[str, dict[str, Joules]] = {}
 
-    def _counts(self) -> None:
-        from bitwatt.deploy.measuring import counts
+        def tell(done: float, of: float, what: str) -> None:
+            self.parts.tell(done, of, what)
+            self._fill("joules", found)
+            self.keep()
 
-        batches = self.plan.batches
-        self._each("counts", lambda one, _: {batch: counts.of(one, self.case, batch) for batch in batches})
+        try:
+            self.parts.notes += joules.joules(
+                self.artefacts, self.calls, self.file, self.plan, self.work, found, progress=tell
+            )
+        finally:
+            self._fill("joules", found)
 
-    def _breakdown(self) -> None:
-        from bitwatt.deploy import breakdown
+    def _inside(self) -> None:
+        from bitwatt.deploy.measuring import inside
 
-        plan, threads = self.plan, self.plan.threads[0]
-        self._each(
-            "breakdown",
-            lambda one, _: breakdown.over(one, self.case, plan.batches, threads=threads, seconds=plan.part_s),
-        )
+        split, counted, failures = inside.looked_into(
+            self.artefacts, self.file, self.plan, self.work, framework=self.case.framework, native=self.baseline,
+            progress=self.parts.tell,
+        )  # fmt: skip
+        self._fill("breakdown", split)
+        self._fill("counts", counted)
+        self.parts.notes += [f"{name} could not be looked into: {why}" for name, why in failures.items()]
 
     def _load(self) -> None:
         from bitwatt.deploy import load
@@ -175,18 +218,20 @@ class Measuring:
         self.rows = [replace(row, **{field: found[row.name]}) if row.name in found else row for row in self.rows]
 
 
-def _seconds(plan: Plan, scenarios: int) -> dict[str, float]:
-    """Guesses, for the bar."""
-    settings = len(plan.batches) * len(plan.threads)
+def _seconds(plan: Plan, scenarios: int, framework: str, compiles: bool = False) -> dict[str, float]:
+    """Guesses, for the bar: most of a short study goes into importing libraries."""
+    batches = len(plan.batches)
     cell = min(plan.cell_s, plan.blocks * (scenarios + 1) * plan.block_ms * 1.5e-3)
+    start, compiling = (2.5, 6.0 if compiles else 0.0) if framework == "torch" else (1.8, 0.0)
+    process = start + compiling
     return {
-        "building": 1.0 * scenarios,
-        "timing": plan.processes * (2.0 * len(plan.threads) + settings * cell),
-        "memory and cold start": 0.8 * plan.fresh * scenarios,
+        "building": (5.0 if framework == "torch" else 1.0) * scenarios,
+        "timing": plan.processes * len(plan.threads) * (process + batches * cell),
+        "memory and cold start": plan.fresh * (compiling + scenarios * (0.7 * start + 0.1 * batches)),
         "energy": 0.2,
-        "quality": 0.3 * scenarios,
-        "unusual rows": 0.5,
-        "counting": 0.2 * scenarios,
-        "breakdown": scenarios * (1.0 + 1.2 * plan.part_s * len(plan.batches)),
-        "load": scenarios * (2.0 + (25 if plan.slo else 10) * plan.load_seconds) if plan.loaded else 0.0,
+        "quality": process + 0.2 * scenarios,
+        "where the time goes": process + scenarios * (0.5 + 1.2 * plan.part_s * batches),
+        "load": scenarios * (start + ((25 if plan.slo else 10) + 5 * plan.mlperf) * plan.load_seconds) + compiling
+        if plan.loaded
+        else 0.0,
     }

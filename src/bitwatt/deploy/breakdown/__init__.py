@@ -51,7 +51,7 @@ def over(
     """As `of`, for several sizes in one process: importing a library takes longer than looking into it."""
     inputs = rows.inputs if isinstance(rows, Case) else rows
     if not apart:
-        return {batch: here(artefact, inputs, batch, threads, seconds) for batch in batches}
+        return {one.batch: one for one in here(artefact, inputs, batches, threads, seconds)}
     from bitwatt.deploy import documents
     from bitwatt.deploy.measuring import children
 
@@ -74,20 +74,23 @@ def task(job: dict[str, Any], tell: Tell) -> None:
 
     artefact = children.unpacked(job["artefact"])
     inputs = batching.load(job["rows"], tensors="torch" in artefact.imports)
-    for batch in job["batches"]:
-        tell.at(artefact.scenario, f"while its parts were timed at batch {batch}")
-        tell.result(documents.as_json(here(artefact, inputs, batch, job["threads"], job["seconds"])))
+    tell.at(artefact.scenario, "while its parts were timed")
+    for found in here(artefact, inputs, job["batches"], job["threads"], job["seconds"]):
+        tell.result(documents.as_json(found))
 
 
-def here(artefact: Artefact, inputs: Any, batch: int, threads: int, seconds: float) -> Breakdown:
+def here(artefact: Artefact, inputs: Any, batches: Sequence[int], threads: int, seconds: float) -> Iterator[Breakdown]:
+    """In this process, loaded once for all batch sizes."""
     from bitwatt.deploy import runtimes
 
     runtime = runtimes.runtime(artefact.runtime)
     loaded = runtime.load(artefact, threads)
-    if (own := getattr(runtime, "breakdown", None)) is not None:
-        found: Breakdown = own(artefact, loaded, inputs, batch)
-        return found
-    return split(artefact, loaded, lambda: runtime.load(artefact, threads), cut(inputs, batch), batch, seconds)
+    own = getattr(runtime, "breakdown", None)
+    for batch in batches:
+        if own is not None:
+            yield own(artefact, loaded, inputs, batch)
+        else:
+            yield split(artefact, loaded, lambda: runtime.load(artefact, threads), cut(inputs, batch), batch, seconds)
 
 
 def split(
@@ -99,7 +102,7 @@ def split(
     if hasattr(loaded, "session"):
         return onnxruntime.split(artefact, loaded, batches, batch, seconds)
     if hasattr(loaded, "call") or hasattr(loaded, "module"):
-        return modules.split(loaded, load(), batches, batch, seconds)
+        return modules.split(loaded, load, batches, batch, seconds)
     if hasattr(loaded, "model") and hasattr(loaded, "method"):
         return estimators.split(loaded, load(), batches, batch, seconds)
     if hasattr(loaded, "head") and hasattr(loaded, "steps"):

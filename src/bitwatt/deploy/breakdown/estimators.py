@@ -91,9 +91,11 @@ def _final(timeline: Timeline, model: Any, name: str, method: str, stack: ExitSt
 
 
 def _put(timeline: Timeline, stack: ExitStack, model: Any, methods: tuple[str, ...], part: Part) -> None:
-    """On the instance, where its class finds it before its own."""
+    """On the instance, where its class finds it before its own; what stands there already is put back."""
     own = getattr(model, "__dict__", {})
     for method in methods:
-        if method not in own and callable(function := getattr(model, method, None)):
-            own[method] = timeline.wrap(function, part)
-            stack.callback(own.pop, method)
+        held = own.get(method)
+        if hasattr(held, "__wrapped__") or not callable(function := getattr(model, method, None)):
+            continue  # watched already, or not there
+        own[method] = timeline.wrap(function, part)
+        stack.callback(own.pop, method) if held is None else stack.callback(own.__setitem__, method, held)

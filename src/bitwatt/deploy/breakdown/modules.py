@@ -6,6 +6,7 @@ its fast path, and something else would be timed. On a GPU the device is waited 
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,14 +31,16 @@ LOOKUPS = ("Embedding", "EmbeddingBag")
 NORMS = ("Norm",)
 
 
-def split(loaded: Any, again: Any, batches: Iterator[Any], batch: int, seconds: float) -> Breakdown:
-    """`again`: a second copy, whose modules are watched. What is called is its `call`, else its `module`."""
+def split(loaded: Any, load: Callable[[], Any], batches: Iterator[Any], batch: int, seconds: float) -> Breakdown:
+    """`load` gives a second copy, whose modules are watched. What is called is its `call`, else its `module`. Where
+    nothing inside is seen there is nothing to change, so that it need not be loaded, and compiled, again."""
     import torch
 
-    called = "call" if hasattr(again, "call") else "module"
+    called = "call" if hasattr(loaded, "call") else "module"
+    note = _opaque(getattr(loaded, called))
+    again = copy.copy(loaded) if note else load()
     module = getattr(again, called)
     timeline = Timeline(_clock(module), "rows and results, outside the module")
-    note = _opaque(module)
     if note:
         setattr(again, called, timeline.wrap(module, Part("all of the module", core=1)))
     elif not _watch(timeline, module):

@@ -94,7 +94,8 @@ def tried(model: Any, framework: str, inputs: Any, method: str) -> Any:
     import numpy as np
 
     blank = _blank(inputs)
-    where = np.unique(np.concatenate([np.arange(min(FEW, rows_of.count(inputs))), np.flatnonzero(blank)[:FEW]]))
+    odd = np.flatnonzero(blank | _infinite(inputs))[:FEW]
+    where = np.unique(np.concatenate([np.arange(min(FEW, rows_of.count(inputs))), odd]))
     few = rows_of.take(inputs, where)
     try:
         if framework == "torch":
@@ -112,8 +113,13 @@ def _why(model: Any, inputs: Any, blank: Any, error: Exception) -> str:
     name = type(model).__name__
     if type(error).__name__ == "NotFittedError" or "not fitted" in str(error):
         return f"this {name} is not fitted: train it before it is saved"
+    if isinstance(error, AttributeError):
+        return f"this {name} lacks something ({said}): was it saved by another version of its library?"
     if blank.any():
         some = f"{int(blank.sum())} of {len(blank)} rows have missing values (NaN)"
+        return f"{some}, which this {name} does not take ({said})"
+    if (infinite := _infinite(inputs)).any():
+        some = f"{int(infinite.sum())} of {len(infinite)} rows have infinite values"
         return f"{some}, which this {name} does not take ({said})"
     if rows_of.is_frame(inputs) and (texts := _texts(inputs)):
         return f"the columns {', '.join(texts[:8])} hold no numbers, and this {name} does not take them ({said})"
@@ -137,6 +143,21 @@ def _blank(inputs: Any) -> Any:
     return np.isnan(inputs.reshape(len(inputs), -1)).any(axis=1)
 
 
+def _infinite(inputs: Any) -> Any:
+    """Which rows have values without bound."""
+    import numpy as np
+
+    found = np.zeros(rows_of.count(inputs), dtype=bool)
+    if rows_of.is_frame(inputs):
+        for name, kind in inputs.dtypes.items():
+            if getattr(kind, "kind", "O") == "f":
+                found |= np.isinf(inputs[name].to_numpy(dtype=float, na_value=np.nan))
+        return found
+    if getattr(getattr(inputs, "dtype", None), "kind", "") != "f" or rows_of.is_sparse(inputs):
+        return found
+    return np.isinf(inputs.reshape(len(inputs), -1)).any(axis=1)
+
+
 def question(model: Any, inputs: Any, classes: tuple[Any, ...] | None) -> str:
     """Scores, where the highest of them is what the model predicts: thresholds and Platt's scores of an SVC differ."""
     import numpy as np
@@ -157,11 +178,21 @@ def question(model: Any, inputs: Any, classes: tuple[Any, ...] | None) -> str:
     return "predict_proba" if (likeliest == np.asarray([str(label) for label in said.ravel()])).all() else "predict"
 
 
-def targets(classes: tuple[Any, ...] | None, y: Any) -> None:
+def targets(classes: tuple[Any, ...] | None, y: Any, output: Any) -> None:
+    """`output` is what the model says of some rows."""
     import numpy as np
 
     if y is None:
         return
+    if classes is not None and y.ndim != 1:
+        raise BitwattError(f"the targets have {y.shape[1]} columns, and the model predicts one label for each row")
+    if classes is None and y.dtype.kind in "OUST" and output.dtype.kind in "fiub":
+        raise BitwattError(f"the targets are no numbers ({y.ravel()[0]!r}, ...), and the model predicts numbers")
+    scored = y.ndim == 1 and output.ndim == 2  # labels beside scores, as torch modules have them
+    numbers = classes is None and y.dtype.kind in "fiub" and output.ndim <= 2
+    if numbers and not scored and output.shape[1:] != y.shape[1:]:
+        told = " x ".join(map(str, output.shape[1:])) or "one value"
+        raise BitwattError(f"the targets have the shape {y.shape}, and the model predicts {told} for each row")
     if y.ndim == 1 and y.dtype.kind == "f" and np.isnan(y).any():
         raise BitwattError(f"{int(np.isnan(y).sum())} of {len(y)} targets are missing (NaN)")
     if classes is None or y.ndim != 1:

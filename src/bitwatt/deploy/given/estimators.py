@@ -44,9 +44,22 @@ def limit(model: Any, threads: int) -> None:
             part.set_params(n_jobs=threads)
         if hasattr(part, "get_booster"):
             part.get_booster().set_param("nthread", threads)
+        if is_a(part, "CatBoost"):  # it predicts with as many as there are cores, whatever it was set to
+            for method in ("predict", "predict_proba"):
+                if hasattr(part, method):
+                    setattr(part, method, _threaded(part, method, threads))
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(threads)
+
+
+def _threaded(part: Any, method: str, threads: int) -> Any:
+    """The method of its class, looked up when it is called, so that who watches the class sees the call."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return getattr(type(part), method)(part, *args, **{"thread_count": threads, **kwargs})
+
+    return call
 
 
 def answer(model: Any, method: str, rows: Any) -> Any:

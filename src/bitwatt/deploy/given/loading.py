@@ -62,7 +62,7 @@ def case(
         method = checking.question(model, inputs, classes)
     if framework == "torch":
         classes = modules.classes(output, y)
-    checking.targets(classes, y)
+    checking.targets(classes, y, output)
     checking.narrow(train, inputs)
     found = Case(
         model, framework, name or type(model).__name__, inputs, y, method, classes, train, path,

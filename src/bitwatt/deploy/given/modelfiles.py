@@ -7,6 +7,7 @@ import sys
 import warnings
 import zipfile
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from bitwatt.deploy.given import trust
@@ -59,6 +60,9 @@ def _loaded(path: Path) -> Any:
         raise BitwattError(
             f"{path.name} names something that is not where it was when it was saved: {error}"
         ) from error
+    except (KeyError, EOFError, UnpicklingError) as error:
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise BitwattError(f"{path.name} is no joblib, pickle or torch file, or not a whole one ({said})") from error
     except Exception as error:  # a class may run anything when it is unpickled
         lines = str(error).strip().splitlines() or [""]
         raise BitwattError(f"{path.name} cannot be loaded: {type(error).__name__}: {lines[0]}".rstrip(": ")) from error
@@ -80,7 +84,9 @@ def _torch(path: Path) -> Any:
     ):
         return torch.jit.load(str(path), map_location="cpu")
     if any(name.endswith("archive_format") for name in names):
-        return torch.export.load(str(path)).module()
+        from bitwatt.deploy.given import modules
+
+        return modules.of_program(path)
     found = torch.load(path, weights_only=False, map_location="cpu")
     if isinstance(found, dict):
         raise BitwattError(

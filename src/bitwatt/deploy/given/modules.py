@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from bitwatt.deploy.given import rows as rows_of
+
+#: Programs of torch.export, by the modules that run them: those cannot be pickled, the programs can be saved.
+PROGRAMS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def of_program(path: Any) -> Any:
+    """The module of an exported program that is in a file."""
+    import torch
+
+    program = torch.export.load(str(path))
+    module = program.module()
+    PROGRAMS[module] = program
+    return module
+
+
+def is_exported(model: Any) -> bool:
+    return type(model).__name__ == "GraphModule" and hasattr(model, "graph")
 
 
 def ready(model: Any) -> Any:

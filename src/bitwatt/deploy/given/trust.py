@@ -11,9 +11,13 @@ import bz2
 import gzip
 import io
 import lzma
+import math
 import pickle
+import sys
+import time
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -33,12 +37,14 @@ SHELLS = {
 }  # fmt: skip
 
 #: How compressed files begin.
-PACKED = {
-    b"\x1f\x8b": gzip.decompress,
-    b"BZh": bz2.decompress,
-    b"\xfd7zXZ": lzma.decompress,
-    b"\x5d\x00": lzma.decompress,
+PACKED: dict[bytes, Callable[[IO[bytes]], Any]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ": lzma.LZMAFile,
+    b"\x5d\x00": lzma.LZMAFile,
 }
+#: Of what is packed, so much is unpacked to be looked into, for so long, while nobody has said that it is trusted.
+LOOKED, PATIENCE_S = 32 << 20, 20.0
 
 
 class Inert:
@@ -79,7 +85,7 @@ class Walk(pickle._Unpickler):  # the one in Python: the other cannot be watched
 
     dispatch: ClassVar[dict[int, Any]] = dict(pickle._Unpickler.dispatch)
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: Bounded) -> None:
         super().__init__(file)
         self.file, self.names = file, dict[str, None]()
 
@@ -122,29 +128,72 @@ class Walk(pickle._Unpickler):  # the one in Python: the other cannot be watched
         size = int(code[1:]) * (4 if code[0] == "U" else 1)
         for length in shape:
             size *= length
-        self.file.seek(size, io.SEEK_CUR)
+        self.file.skip(size)
 
 
-def contents(path: Path) -> list[str]:
-    """What loading the file would import, as module.name; the suspicious first."""
+class Bounded:
+    """A stream of which no more is read than is told, for no longer: a small file may unpack to a very large one."""
+
+    def __init__(self, file: Any, most: int = LOOKED, seconds: float = PATIENCE_S) -> None:
+        self._file, self._left, self._seconds = file, most, seconds
+        self._until, self._back = time.monotonic() + seconds, b""
+
+    def read(self, size: int = -1) -> bytes:
+        held, self._back = (self._back, b"") if size < 0 else (self._back[:size], self._back[size:])
+        if 0 <= size <= len(held):
+            return held
+        return held + self._spent(self._file.read(min(size - len(held) if size >= 0 else LOOKED, self._left + 1)))
+
+    def readline(self) -> bytes:
+        held, self._back = self._back, b""
+        return held + self._spent(self._file.readline(self._left + 1))
+
+    def peeked(self) -> bytes:
+        """The next byte, which is read again."""
+        self._back = self.read(1)
+        return self._back
+
+    def skip(self, size: int) -> None:
+        while size > 0 and (read := len(self.read(min(size, 1 << 20)))):
+            size -= read
+
+    def _spent(self, data: bytes) -> bytes:
+        self._left -= len(data)
+        if self._left < 0:
+            raise pickle.UnpicklingError(f"it holds more than the {LOOKED >> 20} MiB that are looked into")
+        if time.monotonic() > self._until:
+            raise pickle.UnpicklingError(f"it takes more than {self._seconds:g} s to look into")
+        return data
+
+
+class Whole(Bounded):
+    """Of a file that is as large as it looks, and may be read to its end."""
+
+    def skip(self, size: int) -> None:
+        size -= len(self.read(min(size, len(self._back))))
+        self._file.seek(size, io.SEEK_CUR)
+
+
+def contents(path: Path, *, trusted: bool = False) -> list[str]:
+    """What loading the file would import, as module.name; the suspicious first. Of one that is not trusted no more is
+    unpacked than a bounded part, which is not kept."""
     found: dict[str, None] = {}
     try:
-        data = path.read_bytes()
-        if not data:
+        if not path.stat().st_size:
             raise BitwattError("it is empty")
-        for stream in _streams(data):
-            while stream.read(1):  # a file may hold several, one after the other
-                stream.seek(-1, io.SEEK_CUR)
-                walk = Walk(stream)
-                try:
-                    walk.load()
-                finally:
-                    found |= walk.names
+        with path.open("rb") as file:
+            for stream in _streams(file, trusted):
+                while stream.peeked():  # a file may hold several, one after the other
+                    walk = Walk(stream)
+                    try:
+                        walk.load()
+                    finally:
+                        found |= walk.names
     except Exception as error:  # whatever is wrong with the bytes: they were written by anybody
+        said = printable(f"{type(error).__name__}: {error}".rstrip(": "))
         if not found:
-            said = printable(f"{error}" or type(error).__name__)
             raise BitwattError(f"{path.name} is not a pickle, joblib or torch file that can be read: {said}") from error
-        found["(the rest of the file could not be read)"] = None
+        found[f"(the rest of the file could not be read: {said})"] = None
     return sorted(found, key=lambda name: not suspicious(name))
 
 
@@ -167,26 +216,59 @@ def refuse(path: Path) -> BitwattError:
     return BitwattError(f"{said}. If you trust who wrote it: --trust, or trust=True.")
 
 
-def _streams(data: bytes) -> list[IO[bytes]]:
-    if data.startswith(b"PK"):
-        return _archived(data)
-    for magic, unpack in PACKED.items():
-        if data.startswith(magic):
-            return [io.BytesIO(unpack(data))]
-    if data[:1] == b"\x78" and not int.from_bytes(data[:2]) % 31:
-        return [io.BytesIO(zlib.decompress(data))]
-    if data.startswith(b"\x04\x22\x4d\x18"):
+def _streams(file: IO[bytes], trusted: bool) -> Iterator[Bounded]:
+    most, seconds = (sys.maxsize - 1, math.inf) if trusted else (LOOKED, PATIENCE_S)
+    head = file.read(8)
+    file.seek(0)
+    if head.startswith(b"PK"):
+        yield from _archived(file, most, seconds)
+        return
+    for magic, opened in PACKED.items():
+        if head.startswith(magic):
+            yield Bounded(opened(file), most, seconds)
+            return
+    if head[:1] == b"\x78" and not int.from_bytes(head[:2]) % 31:
+        yield Bounded(Inflated(file), most, seconds)
+    elif head.startswith(b"\x04\x22\x4d\x18"):
         raise BitwattError("it is packed with lz4, which cannot be looked into; save it with another compression")
-    return [io.BytesIO(data)]
+    else:
+        yield Whole(file, sys.maxsize - 1, seconds)
 
 
-def _archived(data: bytes) -> list[IO[bytes]]:
+def _archived(file: IO[bytes], most: int, seconds: float, depth: int = 0) -> Iterator[Bounded]:
     """Pickles in an archive of torch, also in archives within it."""
-    found: list[IO[bytes]] = []
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with zipfile.ZipFile(file) as archive:
         for name in archive.namelist():
             if name.endswith(".pkl"):
-                found.append(io.BytesIO(archive.read(name)))
-            elif name.endswith(".pt"):
-                found += _archived(archive.read(name))
-    return found
+                with archive.open(name) as inner:
+                    yield Bounded(inner, most, seconds)
+            elif name.endswith(".pt") and depth < 2:
+                with archive.open(name) as inner:
+                    yield from _archived(io.BytesIO(Bounded(inner, most, seconds).read()), most, seconds, depth + 1)
+
+
+class Inflated(io.RawIOBase):
+    """zlib's stream, which has no file of its own in the library."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._inflate, self._held = file, zlib.decompressobj(), b""
+
+    def read(self, size: int = -1) -> bytes:
+        parts, wanted = [], sys.maxsize if size < 0 else size
+        while wanted > 0 and (data := self._more(min(wanted, 1 << 20))):
+            parts.append(data)
+            wanted -= len(data)
+        return b"".join(parts)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        line = bytearray()
+        while not line.endswith(b"\n") and (size is None or size < 0 or len(line) < size) and (one := self.read(1)):
+            line += one
+        return bytes(line)
+
+    def _more(self, most: int) -> bytes:
+        while True:
+            given = self._inflate.unconsumed_tail or self._file.read(1 << 16)
+            data = self._inflate.decompress(given, most)
+            if data or not given or self._inflate.eof:
+                return data

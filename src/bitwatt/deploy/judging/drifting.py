@@ -14,6 +14,10 @@ DISTANCE, LEVEL = 0.1, 0.01
 RARE = 0.2
 
 
+def checks(case: Case) -> list[Checked]:
+    return [drift(case), balance(case)]
+
+
 def drift(case: Case) -> Checked:
     name = "input drift"
     if case.train is None:

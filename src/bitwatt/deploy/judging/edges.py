@@ -1,50 +1,60 @@
-"""What a study says of the data: rows at the edge of what the model has seen, drift since training, balance."""
+"""Rows at the edge of what a model has seen, and whether a scenario answers them as the native one does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bitwatt.deploy.given import rows as rows_of
-from bitwatt.deploy.judging import drifting, quality, restoring
+from bitwatt.deploy.judging import quality
+from bitwatt.deploy.judging.asking import Answers
 from bitwatt.deploy.records import Case, Checked, Scenario
+
+NAME = "edge-case rows"
 
 #: How far scores may lie apart on such rows before they count as other answers, in units of the largest.
 APART = 1e-3
 #: The same where 8 bits were asked for.
 APART_ROUNDED = 0.25
-ALONE = 16  # rows that are also predicted one by one
 
 
-def checks(case: Case, scenarios: Sequence[Scenario]) -> list[Checked]:
-    with restoring.threads():
-        return [edge_rows(case, scenarios), drifting.drift(case), drifting.balance(case)]
+def checked(case: Case, scenarios: Sequence[Scenario], answers: Mapping[str, Answers]) -> dict[str, Checked]:
+    """Of every scenario: whether it answers them as the native one does, or refuses them likewise."""
+    native = next((one for one in scenarios if one.baseline == "native" and one.name in answers), None)
+    if native is None:
+        why = "there is no native scenario to hold it against"
+        return {name: Checked(NAME, None, why) for name in answers}
+    return {
+        one.name: _held(case, one, answers[one.name], native.name, answers[native.name])
+        for one in scenarios
+        if one.name in answers and not answers[one.name].failure
+    }
 
 
-def edge_rows(case: Case, scenarios: Sequence[Scenario]) -> Checked:
-    """Whether every scenario answers them as the native one does, or refuses them likewise."""
-    from bitwatt.deploy import runtimes
+def _held(case: Case, scenario: Scenario, mine: Answers, native: str, theirs: Answers) -> Checked:
+    if mine.crashed:
+        return Checked(NAME, False, f"it does not survive them: {mine.crashed}")
+    alone = _alone(case, mine)
+    if scenario.name == native:
+        refused = [f"{edge} ({found})" for edge, found in mine.edges.items() if isinstance(found, str)]
+        told = f"it is the model as it was trained: it answers {', '.join(_answered(mine)) or 'none'}"
+        told += f" and refuses {', '.join(refused)}" if refused else ""
+        return Checked(NAME, not alone, "; ".join(part for part in (told, alone) if part))
+    if theirs.crashed:
+        return Checked(NAME, None, f"{native}, which it is held against, does not survive them: {theirs.crashed}")
+    differing = [
+        f"{edge}: {native} {told}"
+        for edge, expected in theirs.edges.items()
+        if (told := _differs(scenario, expected, mine.edges.get(edge)))
+    ]
+    differing += [alone] if alone else []
+    if differing:
+        return Checked(NAME, False, "; ".join(differing))
+    return Checked(NAME, True, f"it agrees with {native} on {', '.join(mine.edges)}")
 
-    name = "edge-case rows"
-    ready = {one.name: one for one in scenarios if one.artefact is not None}
-    native = next((one for one in ready.values() if one.baseline == "native"), None)
-    if native is None or native.artefact is None:
-        return Checked(name, None, "there is no native scenario to hold the others against")
-    edges = dict(rows(case.inputs))
-    expected = {edge: _answer(runtimes.load(native.artefact), given) for edge, given in edges.items()}
-    differing: dict[str, list[str]] = {}
-    for other in ready.values():
-        if other is native or other.artefact is None:
-            continue
-        loaded = runtimes.load(other.artefact)
-        for edge, given in edges.items():
-            if told := _differs(case, other, expected[edge], _answer(loaded, given)):
-                differing.setdefault(f"{edge}: {native.name} {told}", []).append(other.name)
-        if told := _alone(case, loaded):
-            differing.setdefault(told, []).append(other.name)
-    if not differing:
-        return Checked(name, True, f"all agree with {native.name} on {', '.join(edges)}")
-    return Checked(name, False, "; ".join(f"{told} ({', '.join(names)})" for told, names in differing.items()))
+
+def _answered(answers: Answers) -> list[str]:
+    return [edge for edge, found in answers.edges.items() if not isinstance(found, str)]
 
 
 def rows(inputs: Any) -> Iterator[tuple[str, Any]]:
@@ -108,30 +118,23 @@ def _like(one: Any, filled: Any) -> Any:
     return type(one)(filled) if rows_of.is_sparse(one) else filled
 
 
-def _answer(loaded: Any, given: Any) -> Any:
-    """What it says, or the name of what it raises."""
-    import numpy as np
-
-    try:
-        with np.errstate(all="ignore"):
-            return np.asarray(loaded.predict(given))
-    except Exception as error:  # refusing is an answer here, whatever it is called
-        return type(error).__name__
-
-
-def _differs(case: Case, scenario: Scenario, expected: Any, found: Any) -> str:
+def _differs(scenario: Scenario, expected: Any, found: Any) -> str:
     import numpy as np
 
     if isinstance(expected, str) or isinstance(found, str):
         if isinstance(expected, str) and isinstance(found, str):
             return ""
-        return f"refuses it ({expected}), these answer" if isinstance(expected, str) else "answers, these refuse it"
+        return (
+            f"refuses it ({expected}), this answers"
+            if isinstance(expected, str)
+            else f"answers, this refuses ({found})"
+        )
     if expected.shape != found.shape:
         return "answers in another shape"
     if expected.dtype.kind != "f":
         return "gives another label" if quality.differ(expected, found).any() else ""
     if (np.isnan(expected) != np.isnan(found)).any():
-        return "gives a number, these NaN" if np.isnan(found).any() else "gives NaN, these a number"
+        return "gives a number, this NaN" if np.isnan(found).any() else "gives NaN, this a number"
     size = max(1e-9, float(np.nanmax(np.abs(expected), initial=0.0)))
     precision = scenario.artefact.precision if scenario.artefact else None
     coarse = precision is not None and (precision.integer_nodes or precision.mode in ("fp16", "bf16"))
@@ -139,15 +142,12 @@ def _differs(case: Case, scenario: Scenario, expected: Any, found: Any) -> str:
     return f"is {apart:.1%} away" if apart > (APART_ROUNDED if coarse else APART) else ""
 
 
-def _alone(case: Case, loaded: Any) -> str:
+def _alone(case: Case, answers: Answers) -> str:
     """Whether a row's answer depends on the rows beside it, as with ranges that are found in each call."""
-    import numpy as np
-
-    few = rows_of.take(case.inputs, slice(0, ALONE))
-    together = loaded.predict(few)
-    one_by_one = np.concatenate([loaded.predict(rows_of.take(few, slice(at, at + 1))) for at in range(len(together))])
-    ours, theirs = quality.labels(case, together), quality.labels(case, one_by_one)
+    if answers.together is None:
+        return ""
+    ours, theirs = quality.labels(case, answers.together), quality.labels(case, answers.alone)
     if ours is None or theirs is None:
         return ""
     flips = int(quality.differ(ours, theirs).sum())
-    return f"{flips} of {len(together)} labels depend on the rows in the same batch" if flips else ""
+    return f"{flips} of {len(answers.together)} labels depend on the rows in the same batch" if flips else ""

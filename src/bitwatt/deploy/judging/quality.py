@@ -6,41 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bitwatt.deploy.given import rows as rows_of
-from bitwatt.deploy.judging import doubts, restoring
+from bitwatt.deploy.judging import asking, doubts
+from bitwatt.deploy.judging.asking import Answers
 from bitwatt.deploy.records import Case, Quality, Scenario
+from bitwatt.errors import BitwattError
+from bitwatt.harmless import on_terminal
 
-#: Rows predicted at once where all of them are: what fits in memory for any model.
-CHUNK = 4096
 #: Draws for an interval that has no formula.
 DRAWS = 1000
 #: One more digit than float32 keeps of a score between 0 and 1.
 ROUNDING = 1e-5
 
 
-def judged(case: Case, scenarios: Sequence[Scenario]) -> list[Scenario]:
-    """With their quality. Loads each artefact in this process; one that fails there says so."""
-    from bitwatt.deploy import runtimes
-
-    outputs: dict[str, Any] = {}
-    failures: dict[str, str] = {}
-    for scenario in scenarios:
-        if scenario.artefact is None:
-            continue
-        try:
-            with restoring.threads():
-                outputs[scenario.name] = outcome(runtimes.load(scenario.artefact), case.inputs)
-        except Exception as error:  # of the runtime, on these rows: a row of the report
-            lines = str(error).strip().splitlines() or [""]
-            failures[scenario.name] = f"built, but fails on the rows given: {type(error).__name__}: {lines[0]}".rstrip(
-                ": "
-            )
+def judged(case: Case, scenarios: Sequence[Scenario], answers: Mapping[str, Answers] | None = None) -> list[Scenario]:
+    """With their quality; one that failed on the rows says so. They are asked here unless their answers are known."""
+    answers = asking.asked(case, scenarios) if answers is None else answers
+    outputs = {name: one.outputs for name, one in answers.items() if one.outputs is not None}
     found = []
     for scenario in scenarios:
-        if scenario.name in failures:
-            scenario = replace(scenario, failure=failures[scenario.name], artefact=None)
-        elif scenario.name in outputs:
+        if scenario.name in outputs:
             scenario = replace(scenario, quality=judge(case, scenario, outputs, baselines(scenarios)))
+        elif scenario.name in answers:
+            why = f"built, but fails on the rows given: {answers[scenario.name].failure}"
+            scenario = replace(scenario, failure=on_terminal(why), artefact=None)
         found.append(scenario)
     return found
 
@@ -50,22 +38,19 @@ def baselines(scenarios: Sequence[Scenario]) -> dict[str, str]:
     return {one.baseline: one.name for one in scenarios if one.baseline and one.artefact is not None}
 
 
-def outcome(loaded: Any, rows: Any) -> Any:
-    """What it says of all rows."""
-    import numpy as np
-
-    total = rows_of.count(rows)
-    parts = [loaded.predict(rows_of.take(rows, slice(at, min(at + CHUNK, total)))) for at in range(0, total, CHUNK)]
-    return np.concatenate([np.asarray(part) for part in parts])
-
-
 def judge(case: Case, scenario: Scenario, outputs: Mapping[str, Any], baseline: Mapping[str, str]) -> Quality:
     """Of one scenario, by its outputs and those of the native baseline."""
     mine = outputs[scenario.name]
     against = baseline.get("native", "")
     reference = outputs.get(against)
-    metric, value, interval = score(case, mine)
-    found = Quality(metric, value, interval, rows=len(mine), against=against if reference is not None else "")
+    said: tuple[str, ...] = ()
+    try:
+        metric, value, interval = score(case, mine)
+    except BitwattError as error:  # results that are no numbers cost this scenario its value, and no other
+        metric, value, interval, said = _named(case, labels(case, mine)), None, None, (str(error),)
+    found = Quality(
+        metric, value, interval, rows=len(mine), against=against if reference is not None else "", warnings=said
+    )
     if case.classes is not None:
         found = replace(found, **_by_class(case, mine))
     if reference is None:
@@ -76,7 +61,7 @@ def judge(case: Case, scenario: Scenario, outputs: Mapping[str, Any], baseline: 
         other = differences(case, mine, onnx)
         found = replace(found, flips_onnx=other["flips"], max_difference_onnx=other["max_difference"])
     return replace(
-        found, warnings=doubts.raised(case, scenario, found, reference, mine),
+        found, warnings=(*said, *doubts.raised(case, scenario, found, reference, mine)),
         doubtful=doubts.doubtful(scenario, found, reference, mine),
     )  # fmt: skip
 
@@ -119,9 +104,9 @@ def score(case: Case, outputs: Any) -> tuple[str, float | None, tuple[float, flo
     name = _named(case, found)
     try:
         value = float(asked(y, outputs, found))
+        if np.isnan(value):
+            raise ValueError("on these rows it is not a number")
     except ValueError as error:
-        from bitwatt.errors import BitwattError
-
         raise BitwattError(f"the metric {name} cannot be computed: {error}") from error
     return name, value, bootstrap(lambda at: asked(y[at], outputs[at], None if found is None else found[at]), len(y))
 
@@ -143,25 +128,32 @@ def metric(case: Case) -> Any:
     asked = case.metric
     if callable(asked):
         return lambda y, outputs, found: asked(y, outputs if found is None else found)
+    import inspect
+
+    import numpy as np
     from sklearn.metrics import get_scorer, r2_score
 
     if asked is None:
         return lambda y, outputs, found: r2_score(y, outputs)
-    from bitwatt.errors import BitwattError
-
     try:
         scorer = get_scorer(asked)
     except ValueError as error:
         raise BitwattError(f"scikit-learn knows no metric {asked!r}") from error
-    wants_scores = getattr(scorer, "_response_method", "predict") != "predict"
+    if getattr(scorer, "_response_method", "predict") == "predict":
+        return lambda y, outputs, found: (
+            scorer._sign * scorer._score_func(y, outputs if found is None else found, **scorer._kwargs)
+        )
+    takes, more = inspect.signature(scorer._score_func).parameters, dict(scorer._kwargs)
+    if case.classes is not None and "labels" in takes:  # rows may lack a class that there are scores of
+        more.setdefault("labels", np.asarray(case.classes))
+    if case.classes is not None and len(case.classes) == 2 and "pos_label" in takes:
+        more.setdefault("pos_label", case.classes[1])
 
     def scored(y: Any, outputs: Any, found: Any) -> Any:
-        given = found
-        if found is None:
-            given = outputs
-        elif wants_scores:
-            given = outputs[:, 1] if outputs.ndim == 2 and outputs.shape[1] == 2 else outputs
-        return scorer._sign * scorer._score_func(y, given, **scorer._kwargs)
+        if found is not None and case.method == "predict":
+            raise ValueError("it is of scores, and predict gives labels; --method names what gives scores")
+        given = outputs[:, 1] if outputs.ndim == 2 and outputs.shape[1] == 2 else outputs
+        return scorer._sign * scorer._score_func(y, given, **more)
 
     return scored
 

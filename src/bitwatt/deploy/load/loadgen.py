@@ -23,11 +23,11 @@ from bitwatt.deploy import documents
 from bitwatt.deploy.given import rows as forms
 from bitwatt.deploy.load import summaries
 from bitwatt.deploy.load.points import per_second
-from bitwatt.deploy.load.serving import inputs, loaded
+from bitwatt.deploy.load.serving import inputs
 from bitwatt.deploy.load.settings import Settings
 from bitwatt.deploy.load.slo import Condition, parse
 from bitwatt.deploy.measuring import children
-from bitwatt.deploy.records import LoadPoint
+from bitwatt.deploy.records import Load, LoadPoint
 
 SCENARIOS = {"SingleStream": "single-stream", "MultiStream": "multi-stream", "Server": "server", "Offline": "offline"}
 #: LoadGen's own bound for Server, where there is no SLO of a percentile.
@@ -56,19 +56,22 @@ def _loadgen() -> Any:
     return importlib.import_module("mlperf_loadgen")
 
 
-def measure(job: dict[str, Any], tell: children.Tell) -> None:
-    """The task of a child: the four scenarios, one after another."""
-    settings = documents.of_json(Settings, job["settings"])
-    predict = loaded(job, tell, settings).predict
+def measure(job: dict[str, Any], tell: children.Tell, settings: Settings, predict: Any, load: Load) -> None:
+    """In the serving process: the four scenarios, one after another."""
     rows = inputs(job)
-    rate = job["rate"]
+    rate = server_rate(load)
     for done, name in enumerate(SCENARIOS):
-        tell.at(job["artefact"]["scenario"], f"in LoadGen's {name}", done / len(SCENARIOS))
+        tell.at(job["artefact"]["scenario"], f"in LoadGen's {name}", 0.6 + 0.4 * done / len(SCENARIOS))
         found = scenario(name, predict, rows, settings, rate=rate, workers=max(settings.callers))
         if name == "SingleStream" and found.achieved_rate and (found.p50_ms or _QUICK_MS) < _QUICK_MS:
             rate = min(rate, _SHARE * found.achieved_rate)
         tell.result({"point": documents.as_json(found)})
     tell.result({"note": "LoadGen's results are not MLPerf's: its rules want runs of 600 s"})
+
+
+def server_rate(load: Load) -> float:
+    """What its Server scenario is offered: the rate that held the SLO, else half of the capacity."""
+    return load.highest_rate or 0.5 * (load.capacity or 1.0)
 
 
 class _System:

@@ -58,8 +58,8 @@ def point(
 def _doubts(trace: Trace, slo: Sequence[Condition], rate: float | None, busy: float | None) -> list[str]:
     size, found = len(trace), []
     wanted = [(one.name, one.needed) for one in slo] or [("p99", enough(99))]
-    unsure = [f"{name} is uncertain: {size} requests, {needed} are needed" for name, needed in wanted if size < needed]
-    found += unsure
+    if trace.failed < size or not size:  # where none is answered there is nothing to be sure of
+        found += [f"{name} is uncertain: {size} requests, {need} are needed" for name, need in wanted if size < need]
     if trace.failed:
         most = trace.errors.most_common(1)
         why = f", most often {most[0][0]}" if most else ""

@@ -7,7 +7,6 @@ import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from bitwatt.deploy import documents
 from bitwatt.deploy.load import loadgen, programme
@@ -34,7 +33,7 @@ def put(
     workers: int | None = None,
     timeout_s: float = 30.0,
     overload: bool = True,
-    mlperf: bool = True,
+    mlperf: bool | None = None,
     progress: Progress | None = None,
 ) -> Load:
     """Load on an artefact in a fresh process. What is not said comes from the plan. `rows_file` holds the rows,
@@ -64,49 +63,34 @@ def put(
     }
     threads = plan.threads[0] if threads is None else threads
 
-    def apart(task: str, share: tuple[float, float], **more: Any) -> children.Ended:
-        def tick(done: float) -> None:
-            if progress is not None:
-                progress(share[0] + done * (share[1] - share[0]), 1.0, artefact.scenario)
+    asked = plan.mlperf if mlperf is None else mlperf
+    absent = loadgen.why_absent() if asked else "MLPerf's LoadGen was not asked for (a quick study leaves it out)"
 
-        with tempfile.TemporaryDirectory(prefix="bitwatt-load-") as folder:
-            return children.run(
-                {**job, "task": task, **more}, Path(folder), threads=threads,
-                timeout_s=max(children.HANGS_S, 8 * settings.seconds + 4 * settings.limit_s), tick=tick,
-            )  # fmt: skip
+    def tick(done: float) -> None:
+        if progress is not None:
+            progress(done, 1.0, artefact.scenario)
 
-    absent = loadgen.why_absent() if mlperf else "MLPerf's LoadGen was not asked for"
-    found = _collected(apart("bitwatt.deploy.load.serving:serve", (0.0, 1.0 if absent else 0.6)), settings)
-    if absent or not found.capacity:
-        return dataclasses.replace(found, note=_joined(found.note, absent))
-    ended = apart("bitwatt.deploy.load.loadgen:measure", (0.6, 1.0), rate=_server_rate(found))
-    return _with_loadgen(found, ended)
-
-
-def _server_rate(load: Load) -> float:
-    """What LoadGen's Server scenario is offered: the rate that held the SLO, else half of the capacity."""
-    return load.highest_rate or 0.5 * (load.capacity or 1.0)
+    with tempfile.TemporaryDirectory(prefix="bitwatt-load-") as folder:
+        ended = children.run(
+            {**job, "task": "bitwatt.deploy.load.serving:serve", "mlperf": not absent}, Path(folder), threads=threads,
+            timeout_s=max(children.HANGS_S, 8 * settings.seconds + 4 * settings.limit_s), tick=tick,
+        )  # fmt: skip
+    return _collected(ended, settings, absent)
 
 
 def _points(ended: children.Ended) -> tuple[LoadPoint, ...]:
     return tuple(documents.of_json(LoadPoint, one["point"]) for one in ended.results if "point" in one)
 
 
-def _collected(ended: children.Ended, settings: Settings) -> Load:
-    points = _points(ended)
+def _collected(ended: children.Ended, settings: Settings, absent: str) -> Load:
+    """What LoadGen found follows our own; where the process died in it, that is LoadGen's failure alone."""
     wholes = [documents.of_json(Load, one["load"]) for one in ended.results if "load" in one]
     whole = wholes[-1] if wholes else Load(slo=settings.slo, source=programme.SOURCE)
-    return dataclasses.replace(whole, points=points, note=_joined(whole.note, ended.failure))
-
-
-def _with_loadgen(load: Load, ended: children.Ended) -> Load:
     notes = [str(one["note"]) for one in ended.results if "note" in one]
-    failure = f"LoadGen: {ended.failure}" if ended.failure else ""
+    failure = f"LoadGen: {ended.failure}" if ended.failure and wholes else ended.failure
+    source = f"{whole.source}, {loadgen.source()}" if wholes and whole.capacity and not absent else whole.source
     return dataclasses.replace(
-        load,
-        points=load.points + _points(ended),
-        source=f"{load.source}, {loadgen.source()}",
-        note=_joined(load.note, *notes, failure),
+        whole, points=_points(ended), source=source, note=_joined(whole.note, absent, *notes, failure)
     )
 
 

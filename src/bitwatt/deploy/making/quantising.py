@@ -14,7 +14,7 @@ from typing import Any
 
 from bitwatt.deploy.given import rows as rows_of
 from bitwatt.deploy.making import feeding, pruning
-from bitwatt.deploy.records import Case
+from bitwatt.deploy.records import SAME_ROWS, Case
 
 #: Operators with multiply-accumulates that the quantiser knows.
 PRODUCTS = ("MatMul", "Gemm", "Conv", "Attention", "LSTM")
@@ -47,13 +47,19 @@ def dynamic(model: Any) -> Any:
     return _made(model, quantise)
 
 
-def static(model: Any, feeds: list[dict[str, Any]], rows: Any) -> Any:
+#: How a static graph says what is quantised: by pairs of Quantize and Dequantize around float operators, which
+#: onnxruntime fuses where it knows the pattern, or by integer operators from the start.
+FORMS = ("QDQ", "QOperator")
+
+
+def static(model: Any, feeds: list[dict[str, Any]], rows: Any, form: str = FORMS[0]) -> Any:
     """A graph whose activations have the ranges that the rows showed."""
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 
     def quantise(given: str, out: str) -> None:
         quantize_static(
-            given, out, _reader(feeds, rows), quant_format=QuantFormat.QDQ, op_types_to_quantize=[*PRODUCTS, *BETWEEN],
+            given, out, _reader(feeds, rows), quant_format=QuantFormat[form],
+            op_types_to_quantize=[*PRODUCTS, *BETWEEN],
             activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, reduce_range=saturates(),
             extra_options=untyped(),
         )  # fmt: skip
@@ -79,11 +85,7 @@ def calibration(case: Case) -> tuple[Any, str]:
     source = case.inputs if case.train is None else case.train
     total = rows_of.count(source)
     drawn = np.sort(np.random.default_rng(0).permutation(total)[:ROWS])
-    told = (
-        "training rows"
-        if case.train is not None
-        else "of the rows it is judged on (give training rows for an honest figure)"
-    )
+    told = "training rows" if case.train is not None else f"{SAME_ROWS} (give training rows for an honest figure)"
     return rows_of.take(source, drawn), f"calibrated with {len(drawn)} {told}"
 
 

@@ -17,7 +17,7 @@ def dump(model: Any, path: Path) -> None:
     import joblib
 
     joblib.dump(model, path)
-    if any(name.startswith(("__main__.", "__mp_main__.")) for name in trust.contents(path)):
+    if any(name.startswith(("__main__.", "__mp_main__.")) for name in trust.contents(path, trusted=True)):
         import cloudpickle
 
         with path.open("wb") as file:
@@ -26,7 +26,7 @@ def dump(model: Any, path: Path) -> None:
 
 def modules(path: Path) -> tuple[str, ...]:
     """That loading the file imports, so that importing can be timed apart from loading."""
-    found = {name.rpartition(".")[0] for name in trust.contents(path)}
+    found = {name.rpartition(".")[0] for name in trust.contents(path, trusted=True)}
     return tuple(sorted(module for module in found if _importable(module)))
 
 

@@ -80,15 +80,19 @@ def run(
     paths = {name: folder / f"{name}.txt" for name in ("job", "results", "marker", "printed")}
     for name in ("results", "marker"):
         paths[name].unlink(missing_ok=True)
-    settings = {"threads": threads, "cores": cores(threads, core), **{name: str(path) for name, path in paths.items()}}
+    settings = {
+        "threads": threads, "cores": cores(threads, core), "parent": os.getpid(),
+        **{name: str(path) for name, path in paths.items()},
+    }  # fmt: skip
     paths["job"].write_text(json.dumps({**job, **settings}), encoding="utf-8")
     command = [sys.executable, "-P", "-m", "bitwatt.deploy.measuring.worker", str(paths["job"])]
     # A folder that the caller can import from, the child can: a runtime may be in the user's own file.
     found = os.pathsep.join(path for path in sys.path if path)
     environment = {**os.environ, **dict.fromkeys(THREADS, str(threads)), "PYTHONPATH": found}
+    held = subprocess.DEVNULL if sys.platform == "linux" else subprocess.PIPE  # see worker.tied
     with paths["printed"].open("wb") as printed:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, env=environment,
+            command, stdin=held, stdout=printed, stderr=subprocess.STDOUT, env=environment,
             start_new_session=True,
         )  # fmt: skip
         try:
@@ -172,6 +176,8 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
             else:
                 child.kill()
     child.wait()
+    if child.stdin is not None:
+        child.stdin.close()
 
 
 def _died(code: int) -> str:

@@ -6,59 +6,82 @@ prediction. A runtime that has a method `counts(artefact, rows, batch)` answers 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from bitwatt.config import Settings
 from bitwatt.deploy.judging import restoring
 from bitwatt.deploy.measuring import batching
-from bitwatt.deploy.records import Artefact, Case, Counts, Loaded
+from bitwatt.deploy.records import Artefact, Case, Counts
 from bitwatt.pricing import COUNTED, totals
 from bitwatt.records import Run
 from bitwatt.session import measure
 
 
-def of(artefact: Artefact, case: Case, batch: int, *, loaded: Loaded | None = None) -> Counts:
-    """`loaded` spares loading it again. Nothing here stops the lab: what cannot be counted is null, and why is told."""
+def of(artefact: Artefact, case: Case, batch: int) -> Counts:
+    """In this process. Nothing here stops the lab: what cannot be counted is null, and why is told."""
+    rows = batching.batch(case.inputs, 0, batch)
+    with restoring.threads():
+        return told(artefact, rows, batch, case.framework, lambda: _native(case, rows))
+
+
+def told(artefact: Artefact, rows: Any, batch: int, framework: str, native: Callable[[], Any] | None) -> Counts:
+    """`native` is what to watch where the artefact itself calls nothing that rules are written for."""
     try:
-        with restoring.threads():
-            return _counted(artefact, case, batch, loaded)
+        return _counted(artefact, rows, batch, framework, native)
     except Exception as error:  # a graph or an estimator that no rule was written for
         return Counts(source=f"not counted: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
 
 
-def _counted(artefact: Artefact, case: Case, batch: int, loaded: Loaded | None) -> Counts:
+def each(artefact: Artefact, inputs: Any, batches: Sequence[int], framework: str, native: Artefact | None) -> list[Any]:
+    """All batch sizes, as plain data: in a child."""
+    from bitwatt.deploy import documents, runtimes
+
+    def watch(rows: Any) -> Callable[[], Any] | None:
+        return None if native is None else lambda: runtimes.load(native).predict(rows)
+
+    given = {batch: batching.batch(inputs, 0, batch) for batch in batches}
+    return [documents.as_json(told(artefact, rows, batch, framework, watch(rows))) for batch, rows in given.items()]
+
+
+def _counted(artefact: Artefact, rows: Any, batch: int, framework: str, native: Callable[[], Any] | None) -> Counts:
     from bitwatt.deploy import runtimes
 
-    rows = batching.batch(case.inputs, 0, batch)
     runtime = runtimes.runtime(artefact.runtime)
     if (own := getattr(runtime, "counts", None)) is not None:
         found: Counts = own(artefact, rows, batch)
         return found
-    loaded = loaded or runtime.load(artefact, 1)
+    loaded = runtime.load(artefact, 1)
     graph = next((name for name in artefact.files if name.endswith(".onnx")), "")
     if graph and hasattr(loaded, "session"):
         return priced(
             _graph(Path(artefact.folder) / graph, loaded, rows, batch), "the ONNX graph as onnxruntime runs it"
         )
-    watched = priced(_watched(lambda: loaded.predict(rows)), f"rules of {case.framework}, one prediction watched")
-    if watched.flops is not None:
+    watched = priced(_watched(lambda: loaded.predict(rows)), f"rules of {framework}, one prediction watched")
+    if watched.flops is not None or native is None:
         return watched
-    native = _watched(lambda: _native(case, rows))
-    return priced(native, f"rules of {case.framework}, the native model's, whose arithmetic this repeats")
+    return priced(_watched(native), f"rules of {framework}, the native model's, whose arithmetic this repeats")
 
 
 def _graph(path: Path, loaded: Any, rows: Any, batch: int) -> Run:
     """Shapes come from what the runtime feeds, so that free dimensions beside the first are known too."""
     from bitwatt.backends.onnx import count
-    from bitwatt.deploy.making import integers
 
     feed: Callable[[Any], dict[str, Any]] | None = getattr(loaded, "feed", None)
     shapes = {name: tuple(array.shape) for name, array in feed(rows).items()} if feed else None
     device = "cuda" if "CUDAExecutionProvider" in loaded.session.get_providers() else "cpu"
-    run: Run = count(integers.optimised(path, device), shapes=shapes, batch=batch)
+    run: Run = count(_executed(path, path.stat().st_mtime_ns, device), shapes=shapes, batch=batch)
     return run
+
+
+@lru_cache(maxsize=1)
+def _executed(path: Path, written_ns: int, device: str) -> Any:
+    """For all batch sizes: it takes a process of its own to find out."""
+    from bitwatt.deploy.making import integers
+
+    return integers.optimised(path, device)
 
 
 def _watched(call: Callable[[], Any]) -> Run:

@@ -74,6 +74,10 @@ def weigh(job: dict[str, Any], tell: children.Tell) -> None:
 def _weigh(job: dict[str, Any], tell: children.Tell, artefact: Artefact) -> None:
     tell.at(artefact.scenario, "while its library was imported")
     runtime = runtimes.runtime(artefact.runtime)
+    if artefact.options.get("homes"):  # modules of the user's own are among what is imported
+        from bitwatt.deploy.making import saving
+
+        saving.reach(artefact.options)
     bare = memory.read()
     began = time.perf_counter()
     for name in artefact.imports:

@@ -31,19 +31,20 @@ def joules(
     rows: Path,
     plan: Plan,
     folder: Path,
+    found: dict[str, dict[str, Joules]],
     *,
     progress: Progress | None = None,
     timeout_s: float = children.HANGS_S,
-) -> tuple[dict[str, dict[str, Joules]], list[str]]:
-    """By scenario and setting, and what failed. CPU seconds are the median of the timed calls."""
+) -> list[str]:
+    """Fills `found`, by scenario and setting, as it goes on; returns what failed. CPU seconds are the median of the
+    timed calls."""
     seconds = cpu_seconds(calls)
     why = why_none()
     if why:
         source = f"no energy counter ({why}); CPU seconds are the median of the timed calls"
-        return {
-            name: {at: Joules(None, value, source) for at, value in each.items()} for name, each in seconds.items()
-        }, []
-    found: dict[str, dict[str, Joules]] = {name: {} for name in artefacts}
+        for name, each in seconds.items():
+            found[name] = {at: Joules(None, value, source) for at, value in each.items()}
+        return []
     notes: list[str] = []
     turns = [(name, threads) for threads in plan.threads for name in artefacts]
     for turn, (name, threads) in enumerate(turns):
@@ -60,8 +61,8 @@ def joules(
         for batch in plan.batches:
             at = cell(batch, threads)
             one = known.get(batch, {"uj": None, "source": "it failed while its energy was read"})
-            found[name][at] = Joules(one["uj"], seconds.get(name, {}).get(at), one["source"])
-    return found, notes
+            found.setdefault(name, {})[at] = Joules(one["uj"], seconds.get(name, {}).get(at), one["source"])
+    return notes
 
 
 def cpu_seconds(calls: Iterable[Call]) -> dict[str, dict[str, float]]:

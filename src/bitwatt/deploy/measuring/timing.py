@@ -34,20 +34,24 @@ def timed(
     baseline: str = "",
     progress: Progress | None = None,
     timeout_s: float = children.HANGS_S,
+    found: Timed | None = None,
 ) -> Timed:
     """`baseline` is timed twice, as itself and as the A/A control, which is loaded a second time: else it would not
-    meet the chance of where in memory a model comes to lie."""
+    meet the chance of where in memory a model comes to lie. `found` is filled as it goes on: where this is interrupted
+    it holds what the processes before had timed."""
     from bitwatt.deploy.statistics import steady
 
-    found, skip = Timed(), set[tuple[str, int, int]]()
+    found, skip = Timed() if found is None else found, set[tuple[str, int, int]]()
     total = plan.processes * len(plan.threads)
-    for turn in range(total):
-        process, threads = divmod(turn, len(plan.threads))
-        tick = _tick(progress, turn, total)
-        _process(found, skip, artefacts, baseline, rows, plan, folder, process, plan.threads[threads], tick, timeout_s)
-    found.calls = [call for call in found.calls if call.scenario.removesuffix(CONTROL) not in found.failures]
-    found.calls, notes = steady.marked(found.calls)
-    found.notes += notes
+    try:
+        for turn in range(total):
+            process, at = divmod(turn, len(plan.threads))
+            tick = _tick(progress, turn, total)
+            _process(found, skip, artefacts, baseline, rows, plan, folder, process, plan.threads[at], tick, timeout_s)
+    finally:
+        found.calls = [call for call in found.calls if call.scenario.removesuffix(CONTROL) not in found.failures]
+        found.calls, notes = steady.marked(found.calls)
+        found.notes += notes
     return found
 
 

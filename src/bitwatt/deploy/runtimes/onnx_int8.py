@@ -8,11 +8,13 @@ integers, then the one that flips fewer labels.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bitwatt.deploy.records import Artefact, Case, Loaded
+from bitwatt.deploy.given import rows as rows_of
+from bitwatt.deploy.records import Artefact, Case, Loaded, UnfitError
 from bitwatt.deploy.runtimes.onnx_fp32 import Session, keep
 
 WAYS = ("dynamic", "static")
@@ -50,12 +52,10 @@ def quantised(case: Case, made: Any, folder: Path, name: str, way: str) -> Artef
 
     if way == "dynamic":
         graph = quantising.dynamic(made.model)
+        artefact = keep(case, graph, folder, name, made.feeds, made.tail, made.notes, asked="int8")
         told = "quantised dynamically: ranges of activations are found in each call"
     else:
-        rows, source = quantising.calibration(case)
-        graph = quantising.static(made.model, made.feeds, rows)
-        told = f"quantised statically: {source}"
-    artefact = keep(case, graph, folder, name, made.feeds, made.tail, made.notes, asked="int8")
+        artefact, told = _static(case, made, folder, name)
     if artefact.ranked_as:
         return artefact
     narrow = (
@@ -66,20 +66,49 @@ def quantised(case: Case, made: Any, folder: Path, name: str, way: str) -> Artef
     return replace(artefact, notes=(*artefact.notes, told, *narrow))
 
 
+def _static(case: Case, made: Any, folder: Path, name: str) -> tuple[Artefact, str]:
+    """Of the two forms of a static graph, the one of which more is executed in integers: onnxruntime does not fuse all
+    pairs of the first, such as those between a convolution and the sum of a residual block."""
+    from bitwatt.deploy.making import integers, quantising
+
+    rows, source = quantising.calibration(case)
+    best: tuple[float, str, Artefact] | None = None
+    failure: Exception | None = None
+    for form in quantising.FORMS:
+        place = folder / form
+        place.mkdir()
+        try:
+            graph = quantising.static(made.model, made.feeds, rows, form)
+            found = keep(case, graph, place, name, made.feeds, made.tail, made.notes, asked="int8")
+            Session(found, 1).predict(rows_of.take(rows, slice(0, 2)))
+        except Exception as error:  # of the quantiser or of the runtime: told if the other form does not work either
+            failure = failure or error
+            continue
+        share = found.precision.integer_share or 0.0
+        if best is None or share > best[0]:
+            best = share, form, found
+        if share >= integers.MOST:
+            break
+    if best is None:
+        raise failure or UnfitError("cannot be quantised")
+    share, form, found = best
+    return moved(found, folder, quantising.FORMS), f"quantised statically ({form}): {source}"
+
+
 def _flips(case: Case, artefact: Artefact) -> float:
     """How far its results are from the native ones: labels, or values where there are none."""
     from bitwatt.deploy.given import estimators
-    from bitwatt.deploy.judging import quality
+    from bitwatt.deploy.judging import asking, quality
 
     native = estimators.answer(case.model, case.method, case.inputs)
-    found = quality.differences(case, quality.outcome(Session(artefact, 1), case.inputs), native)
+    found = quality.differences(case, asking.outcome(Session(artefact, 1), case.inputs), native)
     return float(found["max_difference"] if found["flips"] is None else found["flips"])
 
 
-def moved(artefact: Artefact, folder: Path) -> Artefact:
+def moved(artefact: Artefact, folder: Path, tried: Sequence[str] = WAYS) -> Artefact:
     """Out of the folder it was tried in; the other is left behind."""
     for file in artefact.files:
         (Path(artefact.folder) / file).rename(folder / file)
-    for way in WAYS:
+    for way in tried:
         shutil.rmtree(folder / way, ignore_errors=True)
     return replace(artefact, folder=str(folder))

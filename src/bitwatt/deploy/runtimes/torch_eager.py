@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bitwatt.deploy.records import Artefact, Case, Loaded, Precision
+from bitwatt.deploy.records import Artefact, Case, Loaded, Precision, UnfitError
 
-FILE = "model.pt"
+FILE, EXPORTED = "model.pt", "model.pt2"
 
 
 class Module:
@@ -67,22 +67,28 @@ def keep(
     """A module as a file."""
     import torch
 
-    from bitwatt.deploy.given import trust
+    from bitwatt.deploy.given import modules, trust
     from bitwatt.deploy.making import saving
 
-    path = folder / FILE
+    program = modules.PROGRAMS.get(model)
+    file = FILE if program is None else EXPORTED
+    path = folder / file
     scripted = isinstance(model, torch.jit.ScriptModule)
-    if scripted:
+    if program is not None:
+        torch.export.save(program, path)
+    elif modules.is_exported(model):
+        raise UnfitError("is an exported program, whose numbers have their formats: give the module itself")
+    elif scripted:
         torch.jit.save(model, str(path))
     else:
         torch.save(model, path)
-        if any(one.startswith(("__main__.", "__mp_main__.")) for one in trust.contents(path)):
+        if any(one.startswith(("__main__.", "__mp_main__.")) for one in trust.contents(path, trusted=True)):
             import cloudpickle  # the module's class is in the user's script, which no other process can import
 
             torch.save(model, path, pickle_module=cloudpickle)
     needed = saving.modules(path)
     return Artefact(
-        name, name, str(folder), (FILE,), case.method, saving.size(folder, (FILE,)), precision,
+        name, name, str(folder), (file,), case.method, saving.size(folder, (file,)), precision,
         ("torch", *packages, *needed), saving.versions("torch", *packages, *needed),
         options={"device": case.options.get("device", "cpu"), "homes": saving.homes(needed), "scripted": scripted},
         **told,
@@ -92,13 +98,15 @@ def keep(
 def loaded(artefact: Artefact, threads: int) -> Any:
     import torch
 
-    from bitwatt.deploy.given.modules import ready
+    from bitwatt.deploy.given.modules import of_program, ready
     from bitwatt.deploy.making import saving
 
     torch.set_num_threads(threads)
     saving.reach(artefact.options)
-    path = Path(artefact.folder) / FILE
+    path = Path(artefact.folder) / artefact.files[0]
     device = artefact.options["device"]
+    if artefact.files[0] == EXPORTED:
+        return of_program(path).to(device)
     if artefact.options["scripted"]:
         return torch.jit.load(str(path), map_location=device)
     return ready(torch.load(path, weights_only=False, map_location=device)).to(device)

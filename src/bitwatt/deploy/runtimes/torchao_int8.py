@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
+from bitwatt.deploy.given import modules
 from bitwatt.deploy.records import Artefact, Case, Loaded, Precision, UnfitError
 from bitwatt.deploy.runtimes.torch_eager import Module, keep, loaded
 
@@ -23,6 +24,8 @@ class TorchaoInt8:
             from torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
         except ImportError as error:
             raise UnfitError("needs the package torchao, which is not installed here") from error
+        if modules.is_exported(case.model):
+            raise UnfitError("is an exported program; torchao quantises the layers of modules: give the module itself")
         device = case.options.get("device", "cpu")
         model = copy.deepcopy(case.model).to(device)
         quantize_(model, Int8DynamicActivationInt8WeightConfig())

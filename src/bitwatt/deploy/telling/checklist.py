@@ -4,6 +4,7 @@ not be found out, each with the number."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bitwatt.deploy.records import Checked, LoadPoint, Quality, Scenario
@@ -38,6 +39,7 @@ def _items(findings: Findings) -> Iterator[Checked]:
     else:
         yield _tolerance(findings, scenario)
         yield _classes(findings, scenario)
+        yield _edges(findings, scenario)
         yield from _of_data(findings)
         yield _under_load(findings, scenario)
         yield _memory(findings, scenario)
@@ -49,8 +51,7 @@ def _items(findings: Findings) -> Iterator[Checked]:
 def _iterations(findings: Findings) -> Checked:
     counts = [int(row["calls"] or 0) for row in findings.rows if not row["failure"]]
     least = min(counts, default=0)
-    plan = findings.study.plan
-    told = f"{least:,} timed calls of each scenario and setting at least, in {plan.processes} processes"
+    told = f"{least:,} timed calls of each scenario and setting at least, in {findings.processes} processes"
     return Checked(f"{_LEAST}+ iterations", least >= _LEAST if counts else None, told)
 
 
@@ -104,14 +105,25 @@ def _lowest(found: Quality) -> str:
     return f"{name} {found.per_class[name]:.4g}"
 
 
+def _edges(findings: Findings, scenario: Scenario) -> Checked:
+    """Of the recommended one; of the others only who does not pass."""
+    what = _OF_DATA[0]
+    if scenario.edges is None:
+        tried = (one for one in findings.study.data if one.name == what)  # of all at once
+        return next(tried, Checked(what, None, "no edge-case rows were tried"))
+    others = [
+        one.name
+        for one in findings.study.scenarios
+        if one.edges is not None and one.edges.passed is False and one.name != scenario.name
+    ]
+    aside = f" (others that differ: {', '.join(others)})" if others else ""
+    return replace(scenario.edges, told=f"{scenario.name}: {scenario.edges.told}{aside}")
+
+
 def _of_data(findings: Findings) -> Iterator[Checked]:
-    given = {one.name: one for one in findings.study.data}
-    missing = {
-        "edge-case rows": "no edge-case rows were tried",
-        "input drift": "not held against training data: give it with --train",
-    }
-    for name, why in missing.items():
-        yield given.pop(name, Checked(name, None, why))
+    given = {one.name: one for one in findings.study.data if one.name != _OF_DATA[0]}
+    why = "not held against training data: give it with --train"
+    yield given.pop("input drift", Checked("input drift", None, why))
     yield from given.values()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,11 @@ class Findings:
     ) -> None:
         self.study, self.calls, self.rules = study, calls, rules
         self.rows, self.duels, self.control = tuple(rows), tuple(duels), control
+
+    @cached_property
+    def processes(self) -> int:
+        """That were timed: fewer than planned where it was interrupted."""
+        return len({call.process for call in self.calls}) or self.study.plan.processes
 
     @cached_property
     def ranker(self) -> Ranker:
@@ -88,23 +94,27 @@ class Findings:
         return page_of(self)
 
     def save(self, folder: Path | str) -> list[Path]:
-        """Everything that is written: rows, summary, raw times, the study, the page."""
+        """Everything that is written: the study and the raw times first, which cannot be made again; then what follows
+        from them."""
         there = Path(folder)
-        texts = {
-            tradeoffs.NAME: tradeoffs.csv_of(self.rows),
-            summary.NAME: json.dumps(self.summary(), indent=2, allow_nan=False) + "\n",
-            STUDY: json.dumps(as_json(self.study), indent=1, allow_nan=False) + "\n",
-            PAGE: self.page(),
-        }
+        written = []
+
+        def put(name: str, text: str) -> None:
+            (there / name).write_text(text, encoding="utf-8")
+            written.append(there / name)
+
         try:
             there.mkdir(parents=True, exist_ok=True)
-            for name, text in texts.items():
-                (there / name).write_text(text, encoding="utf-8")
+            put(STUDY, json.dumps(as_json(self.study), indent=1, allow_nan=False) + "\n")
             if self.calls:
                 raw.write(self.calls, there / raw.NAME)
+                written.append(there / raw.NAME)
+            put(tradeoffs.NAME, tradeoffs.csv_of(self.rows))
+            put(summary.NAME, json.dumps(self.summary(), indent=2, allow_nan=False) + "\n")
+            put(PAGE, self.page())
         except OSError as error:
             raise BitwattError(f"{error.filename or there} could not be written: {error.strerror or error}") from error
-        return [there / name for name in (*texts, *([raw.NAME] if self.calls else []))]
+        return written
 
     def document(self) -> dict[str, Any]:
         """For a store: all but the raw times."""
@@ -129,7 +139,11 @@ def found(study: Study, calls: Sequence[Call], rules: Rules | None = None) -> Fi
 def read(folder: Path | str, rules: Rules | None = None) -> Findings:
     """What a folder of results says, told anew: nothing is run."""
     there = Path(folder)
-    return found(read_study(there), raw.read(there / raw.NAME), rules)
+    study, calls = read_study(there), raw.read(there / raw.NAME)
+    if study.calls and len(calls) != study.calls:
+        told = f"{raw.NAME} is not whole: it holds {len(calls):,} calls, and {study.calls:,} were timed"
+        study = replace(study, notes=(*study.notes, told))
+    return found(study, calls, rules)
 
 
 def read_study(folder: Path | str) -> Study:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bitwatt.deploy.records import Breakdown, Scenario, Study
-from bitwatt.deploy.telling.duels import FASTER, SLOWER
+from bitwatt.deploy.telling.duels import FASTER, SLOWER, Duel
 from bitwatt.deploy.telling.ranking import Ranker
 from bitwatt.deploy.telling.tradeoffs import Row, baseline
 from bitwatt.deploy.telling.words import of_change, percent
@@ -85,7 +85,7 @@ def _worth(study: Study, ranker: Ranker, scenario: Scenario, other: Scenario, ro
     gain = None if duel is None else 1 - duel.ratio
     where = f"batch {batch}" + (f", {threads} threads" if len(study.plan.threads) > 1 else "")
     parts = [f"{metric} not known" if loss is None else f"{of_change(-loss)} {metric}"]
-    parts.append("latency not known" if duel is None or gain is None else f"{of_change(-gain)} latency{duel.between}")
+    parts.append("latency not known" if duel is None or gain is None else f"{of_change(-gain)} latency{_told(duel)}")
     head = f"{label(scenario)}, {where}: {', '.join(parts)} against {other.name}"
     if duel is None or gain is None:
         return Worth(scenario.name, other.name, batch, threads, loss, gain, None, f"{head}: could not be found out")
@@ -106,6 +106,12 @@ def _worth(study: Study, ranker: Ranker, scenario: Scenario, other: Scenario, ro
     reasons = tuple(causes(study, scenario, other, batch)) if gain <= rules.min_gain or not shown else ()
     told = f"{head}: not worthwhile ({'; '.join(why)})"
     return Worth(scenario.name, other.name, batch, threads, loss, gain, False, told, reasons)
+
+
+def _told(duel: Duel) -> str:
+    """The interval of a change of latency; where neighbours made the longer calls wait, also that of CPU time."""
+    spent = duel.cpu_ratio if duel.disturbed else None
+    return duel.between + (f" ({of_change(spent - 1)} by CPU time)" if spent else "")
 
 
 def label(scenario: Scenario) -> str:

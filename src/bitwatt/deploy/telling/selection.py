@@ -10,7 +10,7 @@ from bitwatt.deploy.records import Study
 from bitwatt.deploy.telling.duels import FASTER, SLOWER
 from bitwatt.deploy.telling.quantised import Worth, lost, worths
 from bitwatt.deploy.telling.ranking import DIMENSIONS, Ranker, number, setting_of
-from bitwatt.deploy.telling.tradeoffs import Row
+from bitwatt.deploy.telling.tradeoffs import Row, baseline
 from bitwatt.deploy.telling.words import listed, megabytes, milliseconds, of_change, percent, size, times
 
 _MEMORY = next(one for one in DIMENSIONS if one.name == "best_memory")
@@ -69,8 +69,9 @@ class Chooser:
         assert name is not None
         told = scenarios[name].quality
         value = [f"{told.metric} {told.value:.4g}"] if told is not None and told.value is not None else []
-        tied = tuple(other for other in level if other != name)
-        why = ", ".join([*value, *self.changed(name), self.latency(name)]) + _tied(tied, "accuracy")
+        tied = tuple(other for other in (level if value else same) if other != name)
+        of = "accuracy" if value else "predictions"
+        why = ", ".join([*value, *self.changed(name), self.latency(name)]) + _tied(tied, of)
         return Choice("accuracy-critical", name, rule, why, tied)
 
     def resource_constrained(self) -> Choice:
@@ -122,10 +123,15 @@ class Chooser:
         name, tied = self.quickest(gained)
         if name is None:
             if native is None:
-                name, tied = self.quickest(self.good_enough())
+                name, tied = self.quickest([name for name in self.good_enough() if self._worth(name)])
                 why = "there is no native baseline to hold it against"
+                if self.reference() not in (None, name):
+                    why += f", but {self.reference()}"
                 return Choice("recommendation", name, rule, why if name else self.nothing(), tied)
-            return Choice("recommendation", native, rule, f"{self.latency(native)}; no other is worth its conversion")
+            doubted = [name for name in self.rows if self.doubtful(name) and self._gains(name, native)]
+            why = f"{listed(doubted)}: quicker, but perhaps another model, see beware" if doubted else ""
+            why = why or "no other is worth its conversion"
+            return Choice("recommendation", native, rule, f"{self.latency(native)}; {why}")
         why = f"{self.latency(name)}{self.against_native(name)}; {self.kept(name)}{_tied(tied)}"
         return Choice("recommendation", name, rule, why, tied)
 
@@ -139,25 +145,31 @@ class Chooser:
     def native(self) -> str | None:
         return self.ranker.native
 
+    def reference(self) -> str | None:
+        """What a loss is a loss against: the native model, or without one the ONNX model in floats."""
+        return self.native() or baseline(self.study, "onnx")
+
     def good_enough(self) -> list[str]:
         """Whose loss is small enough, or not known of anybody. What is not known of one alone is no excuse for it. A
         conversion that is another model than the native one is not good enough, whatever it scores on these rows."""
         losses = {name: self.loss(name) for name in self.rows if not self.doubtful(name)}
-        if all(loss is None for name, loss in losses.items() if name != self.native()):
+        reference = self.reference()
+        if all(loss is None for name, loss in losses.items() if name != reference):
             return list(losses)
-        return [
-            n for n, loss in losses.items() if n == self.native() or (loss is not None and loss < self.rules.max_loss)
-        ]
+        return [n for n, loss in losses.items() if n == reference or (loss is not None and loss < self.rules.max_loss)]
 
     def doubtful(self, name: str) -> bool:
         found = self.ranker.scenarios[name].quality if name in self.ranker.scenarios else None
         return found is not None and found.doubtful
 
     def loss(self, name: str) -> float | None:
-        native = self.native()
-        if native is None or native not in self.ranker.scenarios:
-            return None
-        return lost(self.ranker, self.ranker.scenarios[name], self.ranker.scenarios[native])[0]
+        return self._lost(name)[0]
+
+    def _lost(self, name: str) -> tuple[float | None, str]:
+        reference = self.reference()
+        if reference is None or reference not in self.ranker.scenarios:
+            return None, ""
+        return lost(self.ranker, self.ranker.scenarios[name], self.ranker.scenarios[reference])
 
     def quickest(self, names: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
         """And those that are not shown to be slower; among all of them the one with the least memory is taken."""
@@ -187,8 +199,7 @@ class Chooser:
         return f", {duel.told}"
 
     def kept(self, name: str) -> str:
-        quality, loss = self.ranker.scenarios[name].quality, self.loss(name)
-        metric = quality.metric if quality is not None else "accuracy"
+        loss, metric = self._lost(name)
         told = "what it loses is not known" if loss is None else f"{of_change(-loss)} {metric}"
         return ", ".join([told, *self.changed(name)])
 

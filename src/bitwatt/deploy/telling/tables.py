@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bitwatt.comparing.tables import GONE, LESS, MORE, Column, Table
-from bitwatt.deploy.records import Checked
+from bitwatt.deploy.records import SAME_ROWS, Checked
 from bitwatt.deploy.telling.duels import EQUIVALENT, FASTER, SLOWER, Duel
 from bitwatt.deploy.telling.ranking import number, setting_of
 from bitwatt.deploy.telling.summary import settings
@@ -136,10 +136,14 @@ def quantisation(findings: Findings) -> list[str]:
 
 
 def warnings(findings: Findings) -> Iterator[str]:
-    """What the reader must know before the numbers: labels that flip without a reason, a machine that was not quiet."""
+    """What the reader must know before the numbers: labels that flip without a reason, rows that both calibrated
+    and judged, a machine that was not quiet."""
     for one in findings.study.scenarios:
         for told in one.quality.warnings if one.quality is not None else ():
             yield f"{one.name}: {told}"
+        for told in one.artefact.notes if one.artefact is not None else ():
+            if SAME_ROWS in told:
+                yield f"{one.name}: {told}"
     yield from findings.study.notes
     if stretched := sum(one.disturbed and one.verdict == FASTER for one in findings.duels):
         yield (
@@ -152,7 +156,7 @@ def remarks(findings: Findings) -> Iterator[str]:
     """How the numbers came."""
     plan = findings.study.plan
     yield (
-        f"ratios of block medians over {plan.processes} processes of {plan.blocks} blocks, all scenarios in random "
+        f"ratios of block medians over {findings.processes} processes of {plan.blocks} blocks, all scenarios in random "
         "order in each; 95 % intervals by hierarchical bootstrap; equal: shown to be within "
         f"±{percent(findings.rules.margin)}"
     )
@@ -162,6 +166,19 @@ def remarks(findings: Findings) -> Iterator[str]:
     if all(row["energy_uj_measured"] is None for row in findings.rows):
         source = next((str(row["energy_source"]) for row in findings.rows if row["energy_source"]), "no counter")
         yield f"energy was not measured ({source.partition(' (')[0]}): energy_mj_proxy is a CPU time"
+    yield from made(findings)
+
+
+def made(findings: Findings) -> Iterator[str]:
+    """What should be known of how scenarios were made, once for all that share it; but for what is told elsewhere."""
+    shared: dict[str, list[str]] = {}
+    for one in findings.study.scenarios:
+        if one.artefact is not None and not one.failure:
+            known = one.artefact.precision.note if one.artefact.ranked_as else None
+            for told in one.artefact.notes:
+                if SAME_ROWS not in told and told != known:
+                    shared.setdefault(told, []).append(one.name)
+    yield from (f"{listed(names)}: {told}" for told, names in shared.items())
 
 
 def checked(findings: Findings) -> list[Checked]:
