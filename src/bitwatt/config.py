@@ -8,6 +8,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +324,10 @@ def _nearest(folder: Path) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
                 return
 
 
+#: The same file is read by every session.
+_parsed = lru_cache(maxsize=8)(tomllib.loads)
+
+
 def _read(file: Path) -> Mapping[str, Any] | None:
     """None where the file is not there, or says nothing about bitwatt."""
     try:
@@ -334,7 +339,7 @@ def _read(file: Path) -> Mapping[str, Any] | None:
     if file.name == PROJECT and "bitwatt" not in text:
         return None
     try:
-        table: Any = tomllib.loads(text)
+        table: Any = _parsed(text)
     except tomllib.TOMLDecodeError as error:
         if file.name == PROJECT and "tool.bitwatt" not in text:
             return None  # it is broken, but that is not ours to tell

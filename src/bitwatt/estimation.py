@@ -48,7 +48,7 @@ def _is_onnx(model: Any) -> bool:
 def estimate_onnx(
     model: Any, /, *, batch: int | None = None, shapes: Mapping[str, Sequence[int] | int] | None = None
 ) -> Run:
-    """What one call of an ONNX model computes, by its graph as it stands. See [ONNX models](onnx.md)."""
+    """What one call of an ONNX model computes, by its graph as it stands. See docs/guides/onnx.md."""
     try:
         from bitwatt.backends.onnx import count
     except ImportError as error:

@@ -89,7 +89,7 @@ def _used(run: Run, settings: Settings | None) -> dict[str, Any]:
     known = settings or Settings()
     energy = used(run.meter, modelled=known.show_modelled)
     if energy.energy_j is not None:
-        found |= {"energy_j": energy.energy_j, "energy_how": energy.how}
+        found |= {"energy_j": energy.energy_j, "energy_how": energy.label}
     began = datetime.fromisoformat(run.started)
     grid = without_asking(known, began, began + timedelta(seconds=run.meter.seconds), run.meter.grid)
     devices = sum(part.device.kind in ACCELERATORS for part in run.meter.energy)

@@ -110,9 +110,9 @@ def _price(model: CostModel, entry: Entry) -> Price | None:
 
 def note(ledger: Ledger) -> str | None:
     """What a reader of the run should know of its folded rows."""
-    folded = [row.op.folded for row in ledger if row.op.folded is not None]
-    if not folded:
+    if not ledger.has_folded:
         return None
+    folded = [row.op.folded for row in ledger if row.op.folded is not None]
     calls, sizes = sum(one.calls for one in folded), sum(one.sizes for one in folded)
     return (
         f"{calls:,} calls of up to {sizes:,} sizes are folded into {len(folded):,} rows: their work, added up by the "

@@ -56,6 +56,12 @@ def test_one_line_for_the_load_and_one_for_a_thousand() -> None:
     assert each["energy_wh"] == pytest.approx(1_000 / 3_600)
 
 
+def test_requests_that_add_nothing_that_can_be_seen_are_not_said_to_take_0_joules() -> None:
+    text = said(serving(meter=metered(1_000.0)))  # a baseline above what was drawn
+    assert "1 kJ with idle, no more than the idle draw (measured)" in text
+    assert " 0 J" not in text
+
+
 def test_what_is_not_known_is_said_and_never_0() -> None:
     assert "1 kJ with idle, idle draw unknown" in said(serving(meter=metered(None)))
     assert "energy unknown" in said(serving(meter=None))

@@ -166,6 +166,8 @@ def _energy(run: Run, where: Where, settings: Settings) -> Value:
     if known.energy_j is None:
         why = ", ".join(f"{device}: {reason}" for device, reason in (known.without or {}).items())
         return Value(None, "J", MEASURED, why or "no sensor tells it")
+    if known.known_s is not None:
+        return Value(None, "J", known.how, f"it is known for {known.known_s:.1f} of {run.meter.seconds:.1f} s only")
     if not where.phase:
         return Value(known.energy_j, "J", known.how, about=about)
     parts = [part for phase, part in run.meter.phases.items() if where.has_phase(phase)]
@@ -204,7 +206,8 @@ def _grams(run: Run, _: Where, settings: Settings) -> Value:
     energy = View(run, settings=settings).energy
     if energy is None:
         return Value(None, "g", MEASURED, "it was not metered")
-    return Value(energy.carbon.total_g, "g", energy.carbon.how or MEASURED, energy.carbon.because)
+    whole = energy.carbon.total_g if energy.used.known_s is None else None  # in part: compared with none
+    return Value(whole, "g", energy.carbon.how or MEASURED, energy.carbon.because)
 
 
 _READERS: dict[str, Callable[[Run, Where, Settings], Value]] = {

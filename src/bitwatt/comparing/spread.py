@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 
 #: Below this many values on a side no interval is told: the percentile bootstrap of two covers 65 %, of three 90 %, of
-#: five and more 95 % (docs/compare.md).
+#: five and more 95 % (docs/guides/compare.md).
 LEAST = 3
 RESAMPLES = 2000
 CONFIDENCE = 0.95

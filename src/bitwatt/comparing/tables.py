@@ -267,7 +267,7 @@ def _worth(comparison: Comparison) -> Table:
 def _more(extra: Extra) -> str:
     if extra.more is None:
         return f"{shown(extra.name)} not known"
-    relative = "" if extra.relative is None else f" ({100 * extra.relative:+.3g} %)"
+    relative = "" if extra.relative is None else f" ({percent(1 + extra.relative)})"
     amount = (
         measured(abs(extra.more), extra.unit)
         if extra.unit in ("s", "J", "B", "g")

@@ -20,7 +20,7 @@ from bitwatt.harmless import on_terminal
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.ranks.silence import CUT_OFF, written_at
 from bitwatt.reports.html.layout import Parts, note
-from bitwatt.store import Header, load
+from bitwatt.store import Header, cells, load
 from bitwatt.units import format_count, format_duration
 
 #: Seconds for which one that has ended stays on the page.
@@ -105,7 +105,7 @@ def _thinned(points: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 def _told(seen: _Seen) -> dict[str, str]:
     header, totals = seen.header, seen.totals.get("totals", {})
-    joules, how = seen.totals.get("energy_j"), seen.totals.get("energy_how")
+    amount, how = seen.totals.get("energy_j"), seen.totals.get("energy_how")
     metrics = [
         f"{on_terminal(name)[:40]} {told['last']:.4g}"
         for name, told in header.about.metrics.items()
@@ -119,7 +119,7 @@ def _told(seen: _Seen) -> dict[str, str]:
         "time": format_duration(float(f"{header.seconds:.3g}") if header.seconds < 60 else header.seconds),
         "flops": format_count(totals["flops"], "FLOP") if "flops" in totals else "",
         "bops": format_count(totals["bops"], "BOP") if "bops" in totals else "",
-        "energy": ("" if how == "measured" else "~") + format_count(float(f"{joules:.3g}"), "J") if joules else "",
+        "energy": cells.joules(amount, how) if amount else "",
         "metrics": ", ".join(metrics[:_METRICS]),
         "points": _line(seen.points),
         "written": f"{written_at(header):%H:%M:%S} UTC",

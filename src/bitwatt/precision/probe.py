@@ -58,17 +58,8 @@ _ROUNDS = {"round", "rounded", "rounding", "binarize", "binarise", "ternarize", 
 _LAW = {"qat", "bnn", "xnor", "dorefa", "lsq", "gptq", "awq", "wq", "hqq", "ternary", "binarized", "bitnet", "lowbit"}
 
 
-def probe(module: Any) -> Widths | None:
-    """The widths of a layer, as far as they are beyond doubt."""
-    return _judged(module)[0]
-
-
-def suspicion(module: Any) -> str:
-    """Why a layer that looks quantised is not claimed to be; empty for an ordinary one."""
-    return _judged(module)[1]
-
-
-def _judged(module: Any) -> tuple[Widths | None, str]:
+def probe(module: Any) -> tuple[Widths | None, str]:
+    """The widths of a layer, as far as they are beyond doubt; and why one that looks quantised is not claimed to be."""
     try:
         return _attached(module) or _judge(module)
     except Exception as error:  # whatever a stranger's attributes do, the run goes on

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import warnings
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from bitwatt.dtypes import Precision
@@ -29,6 +31,7 @@ class Widths:
 Reader = Callable[[Any], Widths | None]
 
 _readers: dict[str, Reader] = {}
+_found: weakref.WeakKeyDictionary[type, tuple[str, Reader] | None] = weakref.WeakKeyDictionary()
 _loaded: set[str] = set()
 
 
@@ -37,6 +40,7 @@ def precision(*classes: str) -> Callable[[Reader], Reader]:
 
     def register(reader: Reader) -> Reader:
         _readers.update(dict.fromkeys(classes, reader))
+        _found.clear()
         return reader
 
     return register
@@ -44,9 +48,16 @@ def precision(*classes: str) -> Callable[[Reader], Reader]:
 
 def reader_of(kind: type) -> tuple[str, Reader] | None:
     """The reader for a class, else for the nearest of its parents that has one, and the class it was found under."""
+    if kind not in _found:
+        for parent in kind.__mro__:
+            _load(parent.__module__.partition(".")[0])
+        _found[kind] = _search(kind)
+    return _found[kind]
+
+
+def _search(kind: type) -> tuple[str, Reader] | None:
     for parent in kind.__mro__:
         name = f"{parent.__module__}.{parent.__qualname__}"
-        _load(name.partition(".")[0])
         if name in _readers:
             return name, _readers[name]
         for pattern, reader in _readers.items():
@@ -61,11 +72,17 @@ def _load(library: str) -> None:
     _loaded.add(library)
     if library.isidentifier() and importlib.util.find_spec(f"bitwatt.precision.{library}"):
         importlib.import_module(f"bitwatt.precision.{library}")
-    for point in entry_points(group="bitwatt.precision", name=library):
+    for point in [point for point in _points() if point.name == library]:
         try:
             point.load()
         except Exception as error:  # a broken plug-in costs its own readers, not the user's run
             warnings.warn(f"bitwatt: the precisions of {point.value} could not be loaded: {error}", stacklevel=2)
+
+
+@cache
+def _points() -> tuple[EntryPoint, ...]:
+    """Looked for once: every installed package is asked."""
+    return tuple(entry_points(group="bitwatt.precision"))
 
 
 def signed(widths: Widths, name: str) -> Widths:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bitwatt.precision import probe
+from bitwatt.precision.ordinary import is_ordinary
 from bitwatt.precision.registry import Widths, reader_of, signed
 from bitwatt.records import Quantised
 
@@ -32,10 +33,10 @@ def resolve(module: Any) -> tuple[Widths | None, str]:
         return _merged(known), ""
     if answers and not problems:  # someone who knows this class says that it is not quantised
         return None, ""
-    probed = probe.probe(module)
-    if probed is not None:
-        return probed, ""
-    return None, "; ".join(problems) or probe.suspicion(module)
+    if not problems and is_ordinary(module):
+        return None, ""
+    probed, suspicion = probe.probe(module)
+    return probed, "" if probed is not None else "; ".join(problems) or suspicion
 
 
 def incoming(values: Any) -> Quantised | None:

@@ -11,7 +11,7 @@ from bitwatt.ranks.join import Joined
 from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered, PhaseEnergy, counted, metered_of
 
 #: Use of a process that is a part of the run's time.
-_TIMES = ("idle_seconds", "first_busy_seconds")
+_TIMES = ("idle_seconds", "first_busy_seconds", "first_batch_seconds")
 #: Ranks whose windows end so many seconds apart have ended together.
 TOGETHER = 1.0
 

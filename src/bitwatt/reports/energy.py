@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from decimal import Decimal
@@ -15,11 +14,13 @@ from bitwatt.impact.energy import Ratio, Used, ratio, ratio_by_phase, transfer, 
 from bitwatt.impact.money import Cost
 from bitwatt.impact.utilisation import Utilisation, utilisation
 from bitwatt.impact.verdict import Point, Verdict, alone
-from bitwatt.readings import APPORTIONED, MODELLED, Energy, Metered
+from bitwatt.readings import MEASURED, MODELLED, Energy, Metered
 from bitwatt.reports.bandwidth import Bandwidth, achieved
 from bitwatt.reports.footprint import Footprint, units
 from bitwatt.reports.power import sparkline
 from bitwatt.reports.trouble import troubles
+from bitwatt.reports.waits import Wait, waits
+from bitwatt.reports.waits import told as waited
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Devices that have a line of their own.
 _LISTED = 4
-#: A wait is told of from this share of the run.
-_WAIT = 0.02
 #: Less of the energy than this in no phase is rounding.
 _ROUNDING = 1e-6
 #: Remarks that are shown.
@@ -149,13 +148,22 @@ class EnergyView:
             spent = "" if seconds is None else f"; {format_duration(_short(seconds))} of CPU time"
             return f"unknown: {self._why_unknown()}{spent}"
         told = [f"{joules(self.used.energy_j)} {self.used.how}"]
-        if metered.seconds:
-            told.append(f"{watts(self.used.energy_j / metered.seconds)} mean")
+        if self.used.known_s is not None:
+            told[0] = f"≥ {told[0]}, known for {self.used.known_s:.1f} of {metered.seconds:.1f} s"
+        if mean := self._mean():
+            told.append(f"{watts(mean)} mean")
         for amount, unit in ((self.ratio.j_per_tflop, "J/TFLOP"), (self.ratio.j_per_tbop, "J/TBOP")):
             if amount is not None:
-                least = "≤ " if self.ratio.missing else ""  # of work that is at least what was counted
-                told.append(f"{self._mark}{least}{format_count(_short(amount), unit)}")
+                told.append(f"{self._mark}{self.ratio.sign}{format_count(_short(amount), unit)}")
         return " · ".join(told)
+
+    def _mean(self) -> float | None:
+        """Of what was read, in the time that it was."""
+        if self.used.energy_j is None or not self.metered.seconds:
+            return None
+        if self.used.known_s is None:
+            return self.used.energy_j / self.metered.seconds
+        return sum(part.mean_w or 0.0 for part in self.metered.energy if part.device.id in self.used.devices)
 
     @property
     def _mark(self) -> str:
@@ -181,7 +189,7 @@ class EnergyView:
         if picture := self._picture():
             found.append(("power", picture))
         if self.used.energy_j is not None:
-            how = "~ by time" if any(p.how == APPORTIONED for p in self.metered.phases.values()) else ""
+            how = "~ by time" if any(p.how != MEASURED for p in self.metered.phases.values()) else ""
             if (self.remainder_j or 0.0) > _ROUNDING * self.used.energy_j:
                 found.append(("in no phase", " · ".join(filter(None, (joules(self.remainder_j), how)))))
             found.append(("carbon, cost", f"{self.footprint.carbon_told()} · {self.footprint.cost_told()}"))
@@ -257,22 +265,13 @@ class EnergyView:
             told.append(f"idle {format_percent(min(use['idle_seconds'] / self.metered.seconds, 1.0))} of the time")
         return ", ".join(told)
 
+    @cached_property
+    def waits(self) -> dict[str, Wait]:
+        return waits(self._view.run, self.metered, self.used.devices)
+
     def _waits(self) -> str:
-        """For data and for other ranks, as far as phases and messages tell; and for the first work of a device."""
-        told = []
-        data = {name: one for name, one in self.metered.phases.items() if name.rpartition("/")[2] == "preprocess"}
-        seconds = math.fsum(one.seconds for one in data.values())
-        if seconds > _WAIT * self.metered.seconds:
-            known = [j for one in data.values() for name, j in one.energy_j.items() if name in self.used.devices]
-            spent = f", ~{joules(math.fsum(known))}" if known else ""
-            told.append(f"for data {format_duration(_short(seconds))}{spent}")
-        rank = self._view.run.rank
-        if rank is not None and (seconds := math.fsum(rank.comm_seconds.values())) > _WAIT * self.metered.seconds:
-            told.append(f"for other ranks {format_duration(_short(seconds))}")
-        first = self.metered.usage.get("first_busy_seconds", 0.0)
-        if first > max(2.0, _WAIT * self.metered.seconds):
-            told.append(f"{format_duration(_short(first))} until a GPU had work")
-        return ", ".join(told)
+        known = {key: joules(one.energy_j) for key, one in self.waits.items() if one.energy_j is not None}
+        return waited(self.waits, self.metered.seconds, known)
 
     def document(self) -> dict[str, Any]:
         """For programs: all of it, null where it is not known."""
@@ -285,6 +284,8 @@ class EnergyView:
             "measured_j": self.metered.measured_j,
             "energy_j": self.used.energy_j,
             "how": self.used.how or None,
+            "known_s": self.metered.seconds if self.used.known_s is None else self.used.known_s,
+            "is_least": self.used.known_s is not None,
             "without": dict(self.used.without or {}),
             "j_per_tflop": self.ratio.j_per_tflop,
             "j_per_tbop": self.ratio.j_per_tbop,
@@ -295,6 +296,7 @@ class EnergyView:
                 "of": str(found), "left_out_flops": self.beside_flops,
             },
             "verdict": None if self.verdict is None else asdict(self.verdict),
+            "waited": {key: asdict(one) for key, one in self.waits.items()},
             "gpu_hours": self.gpu_hours,
             "cpu_hours": self.cpu_hours,
             "memory_bandwidth": None if self.bandwidth is None else asdict(self.bandwidth),
@@ -324,7 +326,7 @@ def _told(part: Energy) -> str:
     told = [joules(part.energy_j)]
     if part.mean_w is not None:
         told.append(f"{watts(part.mean_w)} mean" + (f", {watts(part.peak_w)} peak" if part.peak_w is not None else ""))
-    told.append(f"{part.how} ({part.source})")
+    told.append(f"{part.how} ({part.source.removeprefix(f'{part.how}: ')})")
     if part.idle_seconds is not None and part.seconds:
         baseline = f", {joules(part.idle_j)} at {watts(part.idle_w)}" if part.idle_j is not None and part.idle_w else ""
         told.append(f"idle {format_percent(min(part.idle_seconds / part.seconds, 1.0))}{baseline}")

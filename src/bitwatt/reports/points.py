@@ -42,7 +42,10 @@ def placed(
             kinds[part.device.kind] = kinds.get(part.device.kind, 0.0) + (part.energy_j or 0.0)
     carbon = Footprint(metered, settings, started).carbon if kinds and with_carbon else None
     grams, because = (carbon.total_g, carbon.because) if carbon is not None else (None, "")
-    point = Point(flops, bops, energy.energy_j, grams, name, _machine(metered, facts or {}, nodes))
+    joules = energy.energy_j
+    if energy.known_s is not None:  # of a part of the time they compare with nothing
+        joules, grams, because = None, None, ""
+    point = Point(flops, bops, joules, grams, name, _machine(metered, facts or {}, nodes))
     return Placed(point, kinds, energy.how == MODELLED, missing, because if grams is None else "")
 
 

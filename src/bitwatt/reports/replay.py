@@ -28,7 +28,8 @@ def _agreed(replay: Replay) -> str:
     checks = f"all {replay.agreed.get('calls and steps', 0):,} checksums agreed"
     if blocks := replay.agreed.get("allocations"):
         checks += f", allocator totals {blocks:,} of {blocks:,} times"
-    looks = f"{replay.looks:,} looks again found the same" if replay.looks else "it was not looked at again"
+    again = "look" if replay.looks == 1 else "looks"
+    looks = f"{replay.looks:,} {again} again found the same" if replay.looks else "it was not looked at again"
     return f"{checks}, {looks}"
 
 

@@ -87,6 +87,8 @@ def _each(view: View, each: PerThousand) -> str:
         told.append("energy unknown")
     else:
         without = "idle draw unknown" if each.active_j is None else f"{joules(each.active_j)} without"
+        if each.active_j == 0:  # its baseline is no lower: what requests add is too little to be seen
+            without = "no more than the idle draw"
         told.append(f"{joules(each.energy_j)} with idle, {without} ({each.how})")
     least = _least(view)
     for amount, unit in ((each.flops, "FLOP"), (each.bops, "BOP")):

@@ -130,8 +130,7 @@ def _energy(view: View) -> list[Column]:
         return UNKNOWN if value is None else f"{about}{write(value)}"
 
     def ratio(found: Ratio, value: float | None) -> str:
-        least = "≤ " if found.missing else ""  # of work that is at least what was counted
-        return amount(found, value, lambda value: f"{least}{format_count(float(f'{value:.3g}'))}")
+        return amount(found, value, lambda value: f"{found.sign}{format_count(float(f'{value:.3g}'))}")
 
     return [
         Column("Energy", cell(lambda found: amount(found, found.energy_j, joules))),

@@ -102,7 +102,7 @@ def row(view: View) -> dict[str, Any]:
         joules = energy.used.energy_j
         found["energy_consumed"] = None if joules is None else joules / JOULES_PER_KWH
         if energy.used.how:
-            found["codecarbon_version"] = f"{writer()}, energy {energy.used.how}"
+            found["codecarbon_version"] = f"{writer()}, energy {energy.used.label}"
         grams = energy.carbon.total_g
         if grams is not None:
             found |= {"emissions": grams / 1000, "emissions_rate": grams / 1000 / max(run.seconds, 1e-9)}

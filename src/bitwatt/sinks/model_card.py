@@ -100,7 +100,7 @@ def block(view: View) -> str:
     if view.entries:
         rows.append(("coverage", str(view.coverage)))
     if energy is not None and energy.used.energy_j is not None:
-        rows.append(("energy", f"{joules(energy.used.energy_j)}, {energy.used.how}"))
+        rows.append(("energy", f"{joules(energy.used.energy_j)}, {energy.used.label}"))
     else:
         rows.append(("energy", "unknown"))
     carbon = energy.carbon if energy is not None else None

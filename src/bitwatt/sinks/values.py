@@ -111,7 +111,7 @@ def _processed(run: Run) -> Iterator[Value]:
 def _energy(metered: Metered, settings: Settings) -> Iterator[Value]:
     whole = used(metered, modelled=settings.show_modelled)
     if whole.energy_j is not None:
-        yield Value("energy_j", whole.energy_j, "J", total=True, about={"how": whole.how})
+        yield Value("energy_j", whole.energy_j, "J", total=True, about={"how": whole.label})
     modelled = counted(part for part in metered.energy if part.how == MODELLED)
     if modelled and whole.how != MODELLED:
         amount = sum(part.energy_j or 0.0 for part in modelled)

@@ -141,7 +141,9 @@ def remove(baseline: Baseline | str, store: Store = None) -> bool:
 def epoch_of(run: Run) -> Epoch | None:
     """From phases called epoch where there are some, else evenly from a parameter that tells their number."""
     flops, bops = totals(run, "flops"), totals(run, "bops")
-    energy = used(run.meter).energy_j if run.meter is not None else None
+    known = used(run.meter) if run.meter is not None else None
+    whole = known is not None and known.known_s is None  # of a part of the time it compares with nothing
+    energy = known.energy_j if known is not None and whole else None
     entries = dict(run.observed.phases) if run.observed is not None else {}
     phases = {name: entered for name, entered in entries.items() if re.match(r"epoch\b|epoch[ _-]?\d", name.lower())}
     outermost = {name: entered for name, entered in phases.items() if "/" not in name}
@@ -150,9 +152,9 @@ def epoch_of(run: Run) -> Epoch | None:
         inside = [{str(k): v for k, v in one.by("phase").items()} for one in (flops, bops)]
         sums = [sum(n for phase, n in one.items() if phase.partition("/")[0] in outermost) for one in inside]
         drawn = [
-            sum(share.energy_j.values())
+            sum(joules for device, joules in share.energy_j.items() if device in known.devices)
             for phase, share in (run.meter.phases.items() if run.meter is not None else ())
-            if phase.partition("/")[0] in outermost
+            if energy is not None and known is not None and phase.partition("/")[0] in outermost
         ]
         return Epoch(
             number,

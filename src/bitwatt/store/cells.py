@@ -8,6 +8,7 @@ from typing import Any
 from bitwatt.about import about_json
 from bitwatt.harmless import on_terminal
 from bitwatt.ranks.silence import state_of
+from bitwatt.readings import IN_PART, MEASURED
 from bitwatt.store.columns import FIELDS
 from bitwatt.store.filters import field_of
 from bitwatt.store.runfile import Header
@@ -69,13 +70,18 @@ def cell(header: Header, name: str) -> str:
     if name == "seconds":
         return format_duration(float(f"{found:.3g}") if found < 60 else found)
     if name == "energy_j" and isinstance(found, int | float):
-        mark = "" if header.summary.get("energy_how") in (None, "measured") else "~"
-        return mark + format_count(float(f"{found:.3g}"), "J")
+        return joules(found, header.summary.get("energy_how"))
     if name in _UNITS and isinstance(found, int | float):
         return format_count(found, _UNITS[name])
     if name == "started":
         return on_terminal(found)[:19].replace("T", " ")
     return on_terminal(f"{found:.4g}" if isinstance(found, float) else str(found))
+
+
+def joules(amount: float, how: str | None) -> str:
+    """With a mark where they were not measured (~) or only in part (≥)."""
+    mark = "≥ " if (how or "").endswith(IN_PART) else "" if how in (None, MEASURED) else "~"
+    return mark + format_count(float(f"{amount:.3g}"), "J")
 
 
 def title(name: str) -> str:

@@ -76,8 +76,17 @@ def is_optimizer(layer: Layer) -> bool:
     return layer.kind == "optimizer"
 
 
+#: Whose estimators have no layers that could be written anew.
+_ESTIMATORS = ("sklearn", "xgboost", "lightgbm", "catboost")
+
+
 def _check_shapes(run: Run) -> None:
     if not any(layer.shapes for layer in run.layers.values()):
+        if any(row.op.name.partition(".")[0] in _ESTIMATORS for row in run.ledger):
+            raise BitwattError(
+                f"run {run.id} holds estimators, and no module with a weight matrix, which is what can be written in "
+                "another format. To try an estimator in others: bitwatt deploy MODEL --data ROWS"
+            )
         raise BitwattError(
             f"run {run.id} tells no shapes of weights: it was recorded by an older bitwatt (file version 1), or no "
             "module with a weight matrix was called. Record it again to ask what if"

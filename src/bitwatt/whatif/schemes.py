@@ -78,7 +78,7 @@ class Scheme:
 
 
 def scheme(text: str) -> Scheme:
-    """The format written as `text`. What is left open is filled in as libraries do it; see docs/what-if.md."""
+    """The format written as `text`. What is left open is filled in as libraries do it; see docs/guides/what-if.md."""
     name, *options = text.strip().lower().split(":")
     if name in _BLOCKS:
         base, block, bits = _BLOCKS[name]
