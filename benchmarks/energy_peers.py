@@ -231,7 +231,7 @@ def install() -> None:
 
 
 def table(rows: list[Told], seconds: float) -> str:
-    """In Markdown, as it stands in docs/energy.md. CPU seconds asleep and around are the tracker's own."""
+    """In Markdown, as it stands in docs/energy-peers.md. CPU seconds asleep and around are the tracker's own."""
     lines = ["| tracker | " + " | ".join(COLUMNS) + " |", "|---|" + "--:|" * len(COLUMNS)]
     for row in rows:
         busy, asleep = row["work"], row["sleep"]

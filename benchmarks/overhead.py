@@ -5,7 +5,7 @@
 Blocks of steps with a tool and without it alternate in random order; a ratio is that of two neighbouring blocks, and
 what is printed is the median of the ratios with a 95 % interval from resampling them. "off" against "off" is the
 control: what the machine alone does. Steps are timed after the tool has been set up and has learned what it learns;
-`--cold` also times so many steps from the opening of the session on.
+`--cold` also times so many steps from the opening of the session on, and with the opening and the closing of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import bitwatt
 
-#: Steps under a tool before it is timed: after these bitwatt looks again only after hundreds more.
+#: Steps under a tool before it is timed: after these bitwatt looks again only after a hundred more.
 LEARN = 112
 
 
@@ -71,12 +71,22 @@ def block(step: Step, tool: Callable[[], AbstractContextManager[Any]], learn: in
         return timed(step, steps)
 
 
-def ratios(step: Step, tool: Callable[..., Any], pairs: int, learn: int, steps: int) -> list[float]:
+def whole(step: Step, tool: Callable[[], AbstractContextManager[Any]], _: int, steps: int) -> float:
+    """With what it takes to set the tool up and to take it down."""
+    began = time.perf_counter()
+    with tool():
+        timed(step, steps)
+    return (time.perf_counter() - began) / steps
+
+
+def ratios(
+    step: Step, tool: Callable[..., Any], pairs: int, learn: int, steps: int, run: Callable[..., float] = block
+) -> list[float]:
     found = []
     for _ in range(pairs):
         spent = {}
         for on in random.sample([True, False], 2):
-            spent[on] = block(step, tool if on else contextlib.nullcontext, learn if on else min(learn, 2), steps)
+            spent[on] = run(step, tool if on else contextlib.nullcontext, learn if on else min(learn, 2), steps)
         found.append(spent[True] / spent[False])
     return found
 
@@ -134,8 +144,13 @@ def main() -> None:
                     tool, ratios(step, make, pairs, learn, steps if fast else max(3, steps // 4))
                 )
         if options.cold:
-            cold = ratios(step, tools()["bitwatt"], max(3, options.pairs // 3), 0, options.cold)
-            results[name]["cold"] = line(f"bitwatt, {options.cold} cold steps", cold)
+            pairs, (off, on) = max(5, options.pairs // 2), (tools()[tool] for tool in ("off (control)", "bitwatt"))
+            for what, tool, run in (
+                (f"{options.cold} steps, control", off, block),
+                (f"bitwatt, {options.cold} cold steps", on, block),
+                ("  and opening and closing", on, whole),
+            ):
+                results[name][what.strip()] = line(what, ratios(step, tool, pairs, 0, options.cold, run))
     if options.json:
         with open(options.json, "w") as file:
             json.dump(results, file, indent=1)

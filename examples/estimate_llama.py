@@ -50,7 +50,8 @@ def main() -> None:
     run = bitwatt.estimate(training_step, config, chosen.tokens)
     flops = bitwatt.totals(run, "flops")
     took = time.perf_counter() - began
-    parameters = sum(layer.parameters for layer in run.layers.values())
+    # States of the optimizer stand among the layers, too.
+    parameters = sum(layer.parameters for layer in run.layers.values() if layer.kind != "optimizer")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024  # Linux gives kilobytes
 
     print(f"{format_count(parameters)} parameters, {chosen.tokens:,} tokens: {flops.coverage}")

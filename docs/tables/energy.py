@@ -1,4 +1,4 @@
-"""Writes docs/energy-h200.svg and the table beside it in docs/energy.md, from what benchmarks/energy.py measured.
+"""Writes docs/images/energy-h200.svg and the table in docs/energy.md, from what benchmarks/energy.py measured.
 
 python docs/tables/energy.py
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).resolve().parents[1]
-DATA, PICTURE, PAGE = DOCS / "tables" / "energy-h200.json", DOCS / "energy-h200.svg", DOCS / "energy.md"
+DATA, PICTURE = DOCS / "tables" / "energy-h200.json", DOCS / "images" / "energy-h200.svg"
+PAGE = DOCS / "energy.md"
 BEGIN, END = "<!-- energy-h200 -->", "<!-- /energy-h200 -->"
 NAMES = {"resnet": "ResNet-18, 32 x 3x32x32", "transformer": "transformer, 8 x 128", "gpt2": "GPT-2 small, 4 x 256"}
 COLOURS = {"float32": "#4053d3", "tf32": "#ddb310", "bfloat16": "#00b25d"}
@@ -58,7 +59,8 @@ def picture(rows: list[dict[str, Any]]) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y + 50}" font-family="sans-serif"'
     title = "<title>Joules per TFLOP of training steps on an H200</title>"
     caption = f'<text x="{label}" y="14" font-weight="bold">J per TFLOP, less is better</text>'
-    return f'{head} font-size="13" fill="#555">{title}{caption}{"".join(parts)}{legend}</svg>\n'
+    paper = '<rect width="100%" height="100%" rx="6" fill="#fff"/>'
+    return f'{head} font-size="13" fill="#444">{title}{paper}{caption}{"".join(parts)}{legend}</svg>\n'
 
 
 def main() -> None:

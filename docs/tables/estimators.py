@@ -1,5 +1,5 @@
-"""Writes docs/estimators.md: every method of every installed estimator that computes, whether it is counted, by which
-formula, and how far that was from executed operations where they were measured.
+"""Writes docs/reference/estimators.md: every method of every installed estimator that computes, whether it is counted,
+by which formula, and how far that was from executed operations where they were measured.
 
 Run `python docs/tables/estimators.py` after a rule or an installed library changes. The errors are those that
 `python benchmarks/accuracy/estimators.py --write docs/tables/estimator-errors.json` found.
@@ -19,7 +19,7 @@ from typing import Any
 from bitwatt.backends.sklearn.names import METHODS, op_name, public_name
 from bitwatt.registry import RULES
 
-TARGET = Path(__file__).parents[1] / "estimators.md"
+TARGET = Path(__file__).parents[1] / "reference" / "estimators.md"
 ERRORS = Path(__file__).parent / "estimator-errors.json"
 STATUSES = ("counted", "free", "missing")
 BOOSTERS = {

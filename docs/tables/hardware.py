@@ -1,6 +1,7 @@
-"""Writes docs/hardware-table.md: every device of the catalogue with its peaks and their source.
+"""Writes docs/reference/hardware-table.md: every device of the catalogue with its peaks and their source.
 
-Run `python docs/tables/hardware.py` after a file in src/bitwatt/hardware changes. docs/hardware.md includes the table.
+Run `python docs/tables/hardware.py` after a file in src/bitwatt/hardware changes.
+docs/reference/hardware.md includes the table.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pathlib import Path
 from bitwatt.config import PEAKS
 from bitwatt.hardware.catalogue import Chip, chips
 
-TARGET = Path(__file__).parents[1] / "hardware-table.md"
+TARGET = Path(__file__).parents[1] / "reference" / "hardware-table.md"
 FORMATS = [name for name in PEAKS if name != "bandwidth"]
 
 

@@ -1,6 +1,6 @@
-"""Writes docs/cost-models-table.md: every built-in cost model with its unit, formula and source.
+"""Writes docs/reference/cost-models-table.md: every built-in cost model with its unit, formula and source.
 
-Run `python docs/tables/models.py` after a cost model changes. docs/cost-models.md includes the table.
+Run `python docs/tables/models.py` after a cost model changes. docs/concepts/cost-models.md includes the table.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bitwatt.pricing import CostModel, cost_models
 
-TARGET = Path(__file__).parents[1] / "cost-models-table.md"
+TARGET = Path(__file__).parents[1] / "reference" / "cost-models-table.md"
 
 
 def cell(text: str) -> str:

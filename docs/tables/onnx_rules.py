@@ -1,4 +1,4 @@
-"""Writes docs/onnx-rules.md: every operator of the installed onnx, and those of ONNX Runtime that have a rule.
+"""Writes docs/reference/onnx-rules.md: every operator of the installed onnx, and those of ONNX Runtime with a rule.
 
 Run `python docs/tables/onnx_rules.py` after a rule or the installed onnx changes.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bitwatt.registry import RULES
 
-TARGET = Path(__file__).parents[1] / "onnx-rules.md"
+TARGET = Path(__file__).parents[1] / "reference" / "onnx-rules.md"
 SPACES = {
     "onnx": "The default domain",
     "onnx_ml": "ai.onnx.ml",

@@ -1,4 +1,4 @@
-"""Writes docs/rules.md: every op that the installed torch can dispatch, whether it is counted, and by which formula.
+"""Writes docs/reference/rules.md: every op that the installed torch can dispatch, and by which formula it is counted.
 
 Run `python docs/tables/rules.py` after a rule or the installed torch changes.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bitwatt.registry import RULES
 
-TARGET = Path(__file__).parents[1] / "rules.md"
+TARGET = Path(__file__).parents[1] / "reference" / "rules.md"
 STATUSES = ("counted", "free", "missing")
 
 

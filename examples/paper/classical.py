@@ -85,12 +85,16 @@ def measure() -> dict[str, Any]:
     }
 
 
+def whole_forest(data: dict[str, Any], model: str) -> int:
+    """All trees, of those that were grown."""
+    grown: int = data["fitted"][str(ROWS)]["forest"][model]
+    return grown * TREES // GROWN
+
+
 def text(data: dict[str, Any]) -> str:
     forest, regression = data["estimated"]["forest"], data["estimated"]["regression"]
     large = data["fitted"][str(ROWS)]
-    whole = {
-        model: (large["forest"][model] * TREES // GROWN, large["regression"][model]) for model in ("flops", "bops")
-    }
+    whole = {model: (whole_forest(data, model), large["regression"][model]) for model in ("flops", "bops")}
     paper = forest["flops:paper"], regression["flops:paper"]
     said = printed.FOREST[0], printed.REGRESSION[0]
     ratios = [f"{value / formula:.2f}" for value, formula in zip(said, paper, strict=True)]

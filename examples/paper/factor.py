@@ -33,11 +33,12 @@ def factors(flops: dict[str, int]) -> tuple[float, float]:
 
 
 def text(data: list[dict[str, Any]]) -> str:
-    rows, within = [], 0
-    low, high = printed.UNDER_REPORTED
+    rows, within, between = [], 0, 0
+    (low, high), (lower, upper) = printed.UNDER_REPORTED, printed.BEYOND_FORWARD
     for row in data:
         whole, beyond = factors(row["flops"])
         within += low <= whole <= high
+        between += lower <= beyond <= upper
         total = sum(row["flops"].values())
         shares = [f"{100 * row['flops'][phase] / total:.1f} %" for phase in ("forward", "backward", "optimizer")]
         rows.append([NAMES[row["network"]], row["setting"], *shares, f"{whole:.2f}", f"{beyond:.2f}"])
@@ -50,7 +51,10 @@ def text(data: list[dict[str, Any]]) -> str:
         "step / forward",
         "(backward + optimizer) / forward",
     ]
-    found = f"{within} of {len(data)} lie between the printed {low} and {high}."
+    found = (
+        f"Between the printed {low} and {high} lie {within} of {len(data)} steps; between {lower:.0f} and {upper:.0f}, "
+        f"for backward\nand optimizer, {between}."
+    )
     return "\n\n".join([INTRODUCTION, table(head, rows, "llrrrrr"), f"{found} {REASONS}"])
 
 
@@ -58,7 +62,7 @@ INTRODUCTION = """\
 ## Section 2.2: what a counter of the forward leaves out
 
 Printed: it under-reports training by 2.8 to 3.4 times; backward and optimizer together are 2 to 3 times the
-forward. `flops` of one step, on tensors without values ([`estimate`](quickstart.md)):"""
+forward. `flops` of one step, on tensors without values ([`estimate`](guides/python.md#estimate-without-computing)):"""
 
 REASONS = """\
 A factor of 3 is the rule where every product has two gradients. It is below 3 where nothing asks for the gradient

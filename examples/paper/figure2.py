@@ -120,7 +120,7 @@ INTRODUCTION = """\
 ![Bit-operations of forward and backward, three networks in four formats](images/paper/figure2b.svg)
 
 FP32 and FP16 are measured training steps: all of the model in that dtype. INT8 and INT4 are the FP32 step priced
-again with packed weights ([`what_if`](what-if.md)), scales as bitsandbytes keeps them: one for each row of 8-bit
+again with packed weights ([`what_if`](guides/what-if.md)), scales as bitsandbytes keeps them: one for each row of 8-bit
 weights, one for each 64 of the 4-bit ones. G·bits are `bops:paper`; what follows is against FP32. The text prints
 117 and 14.7 G·bits for ResNet-18, 360 and 45 for the transformer."""
 

@@ -24,9 +24,10 @@ INTRODUCTION = f"""\
 
 The evaluation of *{printed.TITLE}*, with bitwatt: models from their configurations with random weights, on random
 data of the right shapes, each number beside the printed one and the reason where they differ. `make paper` measures
-everything anew (some minutes on a CPU) and writes this page; the code is `examples/paper/`, the numbers are in
-`examples/paper/measured.json`. What the paper calls FLOPs and BOPs are the cost models `flops:paper` and
-`bops:paper` ([Cost models](cost-models.md)); `flops` and `bops` are bitwatt's own. Its Table 2 with other ways of
+anew all that needs no GPU (some minutes) and writes this page; `python -m examples.paper.gpu` measures the rest on a
+machine with one. The code is `examples/paper/`, the numbers are in `measured.json` and `measured_h200.json` there.
+What the paper calls FLOPs and BOPs are the cost models `flops:paper` and `bops:paper`
+([Cost models](concepts/cost-models.md)); `flops` and `bops` are bitwatt's own. Its Table 2 with other ways of
 quantising is on [another page](paper-table.md).
 
 ## In short
@@ -65,7 +66,7 @@ def page(data: dict[str, Any], gpu_data: dict[str, Any] | None) -> str:
         factor.text(data["factor"]),
         gathering.text(data["coverage"]),
         classical.text(data["classical"]),
-        energy.devices(gpu_data),
+        energy.devices(gpu_data, data["figure2"]["networks"]),
         energy.text(gpu_data),
         CONTRADICTIONS,
     ]

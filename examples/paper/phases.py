@@ -60,7 +60,7 @@ def text(data: dict[str, Any], settings: dict[str, Any]) -> str:
     shares = [
         [way, *(f"{share(found, model):.2f} %" for model in ("flops", "bops:paper"))] for way, found in data.items()
     ]
-    table_of_shares = table(["way", "optimizer's share of FLOPs", "of bit-operations"], shares, "lrr")
+    table_of_shares = table(["way", "optimizer's share of `flops`", "of `bops:paper`"], shares, "lrr")
     nearest = [
         [one["setting"], giga(one["matrix"]["forward"]), giga(one["matrix"]["backward"]), f"{100 * one['off']:.1f} %"]
         for one in settings["phases"]
@@ -97,4 +97,5 @@ SHARES = "Does the optimizer's share of bit-operations grow under mixed precisio
 GROWS = """\
 It does where weights stay FP32 and products run in FP16: the optimizer keeps its width while the rest halves. Where
 all of the model is FP16 everything halves, and the share stays. The share of FLOPs never changes: it is the
-bit-operations that show it."""
+bit-operations that show it. (The columns differ in FP32, too, since AdamW is 14 operations by `flops` and 8 by the
+paper's rule.)"""

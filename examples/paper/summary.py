@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from examples.paper import energy, factor, phases, table2, thesis
+from examples.paper import classical, energy, factor, phases, table2, thesis
 from examples.paper.counting import passes
 from examples.paper.coverage.gathering import scores
 from examples.paper.tables import science
@@ -49,9 +49,9 @@ def _factors(steps: list[dict[str, Any]]) -> str:
     return f"{min(whole):.1f} to {max(whole):.1f}, by batch"
 
 
-def _forest(classical: dict[str, Any]) -> str:
-    forest = classical["estimated"]["forest"]
-    return f"{science(forest['flops:paper'])} by its own formula, {science(forest['flops'])} executed"
+def _forest(data: dict[str, Any]) -> str:
+    formula, executed = data["estimated"]["forest"]["flops:paper"], classical.whole_forest(data, "flops")
+    return f"{science(formula)} by its own formula, {science(executed)} executed"
 
 
 def _coverage(profilers: dict[str, Any]) -> str:
@@ -64,9 +64,11 @@ def _devices(gpu_data: dict[str, Any] | None) -> str:
     if not gpu_data:
         return "not yet measured"
     furthest = max(abs(one) for one in energy.apart(gpu_data))
-    return f"within {100 * furthest:.3f} %"
+    return f"within {100 * furthest:.3f} %" if furthest else "equal"
 
 
 def _thesis(gpu_data: dict[str, Any] | None) -> str:
     points = energy.later(gpu_data) if gpu_data else energy.earlier()
-    return thesis.verdict(points) + f" (rank correlation, {len(points)} points)"
+    by_bytes = [f"{thesis.rank(points, 'bytes', target):.2f}" for target in ("joules", "seconds")] if gpu_data else []
+    beside = f"; by bytes {' and '.join(by_bytes)}" if by_bytes else ""
+    return f"{thesis.verdict(points)}{beside} (rank correlation, {len(points)} points)"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from itertools import combinations
 from statistics import median
 from typing import Any
 
 from examples.paper.tables import table
+
+RESAMPLES = 1000
 
 
 def ranks(values: Sequence[float]) -> list[float]:
@@ -47,10 +50,8 @@ def pairs_right(groups: Sequence[tuple[Sequence[float], Sequence[float]]], least
     return (right / count if count else 0.0), count
 
 
-def judged(points: Sequence[dict[str, Any]], predictor: str, target: str) -> list[str]:
-    """Cells of a table: rank correlation over all points, typical factor, pairs of precisions in the right order."""
-    predicted, true = [point["counts"][predictor] for point in points], [point[target] for point in points]
-    correlation = rank_correlation(predicted, true)
+def in_order(points: Sequence[dict[str, Any]], predictor: str, target: str) -> tuple[float, int]:
+    """Of pairs of precisions of one network in one mode."""
     kinds = sorted({point["kind"] for point in points})
     groups = [
         (
@@ -59,7 +60,14 @@ def judged(points: Sequence[dict[str, Any]], predictor: str, target: str) -> lis
         )
         for kind in kinds
     ]
-    share, count = pairs_right(groups)
+    return pairs_right(groups)
+
+
+def judged(points: Sequence[dict[str, Any]], predictor: str, target: str) -> list[str]:
+    """Cells of a table: rank correlation over all points, typical factor, pairs of precisions in the right order."""
+    predicted, true = [point["counts"][predictor] for point in points], [point[target] for point in points]
+    correlation = rank_correlation(predicted, true)
+    share, count = in_order(points, predictor, target)
     return [
         "-" if correlation is None else f"{correlation:.2f}",
         f"x{typical_factor(predicted, true):.2f}",
@@ -84,17 +92,27 @@ def judgement(points: Sequence[dict[str, Any]], names: dict[str, str]) -> str:
     return table(head, rows, "lrrrrrr")
 
 
+def rank(points: Sequence[dict[str, Any]], predictor: str, target: str = "joules") -> float:
+    """Of one predictor with what was measured."""
+    return rank_correlation([p["counts"][predictor] for p in points], [p[target] for p in points]) or 0.0
+
+
+def lead(points: Sequence[dict[str, Any]], one: str, other: str, target: str = "joules") -> tuple[float, float]:
+    """By how much one predictor's rank correlation exceeds another's: a 95 % interval, by drawing points anew."""
+    drawn, leads = random.Random(0), []
+    for _ in range(RESAMPLES):
+        some = drawn.choices(points, k=len(points))
+        leads.append(rank(some, one, target) - rank(some, other, target))
+    leads.sort()
+    return leads[RESAMPLES // 40], leads[-1 - RESAMPLES // 40]
+
+
 def verdict(points: Sequence[dict[str, Any]]) -> str:
-    """The rank correlations of FLOPs and of the best model of bit-operations with joules and with seconds."""
+    """`bops`, named before anything was measured, against FLOPs: not the best of many models."""
     said = []
     for target in ("joules", "seconds"):
-        true = [point[target] for point in points]
-        found = {
-            name: rank_correlation([point["counts"][name] for point in points], true) or 0.0
-            for name in points[0]["counts"]
-            if name != "bytes"
-        }
-        flops = found.pop("flops")
-        best = max(found, key=lambda name: found[name])
-        said.append(f"{target}: {found[best]:.2f} (`{best}`) against {flops:.2f}")
+        bops, flops = rank(points, "bops", target), rank(points, "flops", target)
+        low, high = lead(points, "bops", "flops", target)
+        shown = "shown" if low > 0 else "refuted" if high < 0 else "not shown"
+        said.append(f"{target}: {shown}, {bops:.2f} against {flops:.2f} (lead {low:+.2f} to {high:+.2f})")
     return "; ".join(said)
