@@ -23,7 +23,7 @@ from bitwatt.store import migrations
 from factories import make_run, metered, mm_op, transformer_run
 
 DATA = Path(__file__).parent / "data"
-SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "run-file.schema.json").read_text())
+SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "reference" / "run-file.schema.json").read_text())
 
 sizes = st.lists(st.integers(0, 2**40), max_size=4).map(tuple)
 tensors = st.builds(

@@ -320,6 +320,16 @@ def test_requests_that_change_nothing_are_refused(inference: Run, tmp_path: Path
         bitwatt.what_if(inference, "int4", layers="1")
 
 
+def test_a_run_of_estimators_is_told_of_deploy_instead() -> None:
+    """Recording it again, as a run without shapes is told, would not help."""
+    linear = pytest.importorskip("sklearn.linear_model")
+    with bitwatt.measure("fit", keep=False) as session:
+        linear.Ridge().fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    with pytest.raises(BitwattError, match="bitwatt deploy MODEL") as raised:
+        bitwatt.what_if(session.run, "int8")
+    assert "again" not in str(raised.value)
+
+
 def test_a_line_without_formats_takes_earlier_ones_back(inference: Run) -> None:
     result = bitwatt.what_if(inference, table=[("*", "int4", "int8"), ("2", None, None)])
     assert result.changed == {"0": "weights int4, activations int8"}
@@ -397,7 +407,7 @@ def test_the_page_shows_the_real_output() -> None:
     model = nn.Sequential(nn.Linear(512, 2048), nn.GELU(), nn.Linear(2048, 512))
     with torch.no_grad(), bitwatt.measure("mlp", keep=False) as session:
         model(torch.randn(8, 512))
-    page = (Path(__file__).parents[1] / "docs" / "what-if.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "guides" / "what-if.md").read_text(encoding="utf-8")
     assert f"```text\n{bitwatt.what_if(session.run, weights='int4:g128')}\n```" in page
 
 

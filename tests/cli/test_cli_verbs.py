@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from bitwatt import store
+from bitwatt.backends import FRAMEWORKS
 from bitwatt.cli import main
 from bitwatt.dtypes import Precision
 from bitwatt.fingerprint import summary
@@ -121,6 +122,14 @@ def test_doctor_tells_what_it_finds_and_does_not_fail(kept, capsys):
     text = told(capsys, "doctor")
     for word in ("cpu", "torch", "rapl", "nvml", "process       reads process, host", "writable, 2 runs kept"):
         assert word in text
+
+
+def test_doctor_names_every_framework_that_is_watched(kept, capsys):
+    sklearn = pytest.importorskip("sklearn")
+    text = told(capsys, "doctor")
+    assert f"scikit-learn  {sklearn.__version__}: watched" in text
+    for name in {"scikit-learn" if framework == "sklearn" else framework for framework in FRAMEWORKS}:
+        assert f"\n  {name:<14}" in text
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,13 @@ def test_money_and_bops_are_told_too():
     assert "0.0333 / EUR" in comparison.render()
 
 
+def test_many_times_the_cost_is_told_as_a_factor():
+    said = pair((0.9, 10.0), (0.95, 130.0)).render()
+    assert "energy +120 J (13×)" in said
+    assert "e+03 %" not in said
+    assert "energy +2 J (+20 %)" in pair((0.9, 10.0), (0.95, 12.0)).render()
+
+
 def test_where_energy_is_not_known_bit_operations_are_the_cost():
     runs = network(about=quality(accuracy=0.9)), network(id="b", width=32, about=quality(accuracy=0.9005))
     (one,) = compare(*runs, metric="accuracy", settings=PLAIN).worth

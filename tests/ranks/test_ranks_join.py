@@ -158,7 +158,7 @@ def test_a_rank_comes_back_from_its_file_as_it_was(tmp_path):
 
 
 def test_files_of_ranks_follow_the_published_schema(tmp_path):
-    schema = json.loads((Path(__file__).parents[2] / "docs" / "run-file.schema.json").read_text())
+    schema = json.loads((Path(__file__).parents[2] / "docs" / "reference" / "run-file.schema.json").read_text())
     keep(tmp_path, 1, overlap=0.5, clock="cuda", process="12@34", local_rank=1)
     header, _, body = (tmp_path / "r1.run").read_bytes().partition(b"\n")
     for name, document in (("header", json.loads(header)), ("body", json.loads(zlib.decompress(body)))):

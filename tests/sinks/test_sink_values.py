@@ -19,7 +19,7 @@ from bitwatt.sinks.series import Sent
 from bitwatt.sinks.values import ABOUT, Value, facts, plain, values
 from factories import make_run, metered, transformer_run
 
-DOCS = Path(__file__).parents[2] / "docs" / "sinks.md"
+DOCS = Path(__file__).parents[2] / "docs" / "guides" / "sinks.md"
 SET = settings("/", intensity_g_per_kwh=100.0, price_per_kwh=0.25, currency="EUR", pue=1.5)
 
 

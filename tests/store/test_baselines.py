@@ -13,6 +13,7 @@ from bitwatt.config import project
 from bitwatt.errors import BitwattError
 from bitwatt.observed import Observed
 from bitwatt.pricing import totals
+from bitwatt.readings import Device, Energy, Metered, PhaseEnergy
 from bitwatt.records import Machine
 from bitwatt.store import baselines
 from bitwatt.store.baselines import Epoch
@@ -55,6 +56,19 @@ def test_one_epoch_is_the_mean_of_its_phases():
     assert found == Epoch(2, "the mean of 2 phases called epoch", 4.0, round(flops / 2), round(bops / 2), None)
     numbered = replace(run, observed=Observed(phases={"epoch 0": (1, 3.0), "epoch 1": (1, 5.0)}))
     assert baselines.epoch_of(numbered).seconds == 4.0
+
+
+@pytest.mark.parametrize(
+    ("how", "seconds", "joules"), [("measured", 30.0, 60.0), ("modelled", 30.0, None), ("measured", 9.0, None)]
+)
+def test_an_epoch_has_the_energy_that_was_measured_all_along(how, seconds, joules):
+    parts = (
+        Energy(Device("cpu", "cpu"), 120.0, how, "", seconds),
+        Energy(Device("gpu:1", "gpu"), None, "measured", ""),
+    )
+    meter = Metered(30.0, parts, {"epoch/forward": PhaseEnergy({"cpu": 120.0}, "apportioned", 8.0)})
+    run = run_on(HERE, observed=Observed(phases={"epoch": (2, 8.0)}), meter=meter)
+    assert baselines.epoch_of(run).energy_j == joules
 
 
 def test_one_epoch_is_an_even_share_where_only_their_number_is_known():
