@@ -180,7 +180,43 @@ def frame(data: tuple[np.ndarray, np.ndarray]) -> tuple[Any, np.ndarray]:
     return pd.DataFrame(data[0], columns=[f"c{j}" for j in range(data[0].shape[1])]), data[1]
 
 
+def whole(n: int, f: int, classes: int = 0, high: int = 9, dtype: str = "int64", seed: int = 0) -> tuple[Any, Any]:
+    """Whole numbers below `high`, or truth values, and what depends on them: classes, or a number."""
+    random = np.random.RandomState(seed)
+    X = random.randint(0, 2 if dtype == "bool" else high, (n, f))
+    y = X @ random.randn(f) + random.randn(n)
+    return X.astype(dtype), (np.digitize(y, np.quantile(y, np.arange(1, classes) / classes)) if classes else y)
+
+
+def table(n: int, f: int, classes: int = 0, seed: int = 0) -> tuple[Any, Any]:
+    """A frame whose columns differ in type: double, single, whole, small whole."""
+    import pandas as pd
+
+    X, y = whole(n, f, classes, seed=seed)
+    noise = np.random.RandomState(seed).rand(n, f)
+    kinds = ("float64", "float32", "int64", "uint8")
+    columns = {f"c{j}": (X[:, j] + noise[:, j] * (j % 4 < 2)).astype(kinds[j % 4]) for j in range(f)}
+    return pd.DataFrame(columns), y
+
+
+def by_columns(data: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The same numbers stored column by column: a Fortran array, or compressed sparse columns."""
+    X = data[0]
+    return X.tocsc() if hasattr(X, "tocsc") else np.asfortranarray(X), data[1]
+
+
+def named(data: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Classes that have names."""
+    return data[0], np.array([f"kind {label}" for label in data[1]])
+
+
+def marks(data: tuple[Any, Any]) -> tuple[Any, Any]:
+    """Two yes-or-no labels for each row."""
+    return data[0], np.c_[data[1] > 0, data[1] % 2 == 0].astype(int)
+
+
 NAMESPACE: dict[str, Any] = {
+    "whole": whole, "table": table, "by_columns": by_columns, "named": named, "marks": marks,
     "tied": tied, "real": real, "measures": measures, "doubled": doubled, "frame": frame,
     "sparse_classification": sparse_classification, "rounded": rounded, "with_gaps": with_gaps,
     "stored_regression": stored_regression, "outputs": outputs, "rates": rates, "curve": curve,
