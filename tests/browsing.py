@@ -107,6 +107,7 @@ def open_tab(browser: Any, url: str, **options: Any) -> Iterator[Tab]:
     """`options` as Playwright's new_context takes them: viewport, color_scheme, java_script_enabled, ..."""
     context = browser.new_context(**{"viewport": DESK, "reduced_motion": "reduce", **options})
     try:
+        context.set_default_timeout(120_000)  # a crowded machine takes its time
         context.add_init_script(_LISTEN)
         tab = Tab(context.new_page())
         tab.page.on("request", lambda request: tab.asked.append(request.url))

@@ -5,11 +5,20 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # workers of pytest-xdist share two cores
+
+if find_spec("hypothesis") is not None:
+    from hypothesis import HealthCheck
+    from hypothesis import settings as hypothesis_settings
+
+    # An example takes as long as a crowded machine lets it stand still: that is no failure.
+    hypothesis_settings.register_profile("crowded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    hypothesis_settings.load_profile("crowded")
 
 
 @pytest.fixture(autouse=True)

@@ -107,7 +107,7 @@ def _apart(folder: Path, words: tuple[str, ...]) -> subprocess.CompletedProcess[
         env=environment,
         capture_output=True,
         encoding="utf-8",
-        timeout=400,
+        timeout=1500,
         check=False,
     )
 

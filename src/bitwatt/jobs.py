@@ -39,7 +39,7 @@ def join(which: str | Path | None = None, store: str | Path | None = None) -> Jo
 
 def joined(ranks: Iterable[Kept]) -> Joined:
     """Files of one job as one."""
-    return join_ranks(ranks, _read)
+    return join_ranks(ranks, _read, _again)
 
 
 def since(began: datetime, store: str | Path | None = None) -> list[Joined]:
@@ -58,6 +58,14 @@ def _read(kept: Kept) -> Mapping[str, Any]:
     assert isinstance(kept, files.Header)
     run = files.load(kept.path)
     return shares(run) if run.meter is None else shares(run) | {"meter": metered_json(run.meter)}
+
+
+def _again(kept: Kept) -> Kept:
+    """Its first line as it is now."""
+    assert isinstance(kept, files.Header)
+    there, name = files.split(kept.path)
+    found, _ = files.read(there, [name])
+    return found[0] if found else kept
 
 
 def whole(job: Joined) -> Run:

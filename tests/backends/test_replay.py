@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import time
 import weakref
 from pathlib import Path
 
 import pytest
 import torch
+from clock_by_hand import ByHand, Lasts
 from replay_programs import PROGRAMS, UNFORESEEN, Experts, Program, mlp, train
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils.data import DataLoader, TensorDataset
@@ -360,13 +360,13 @@ def test_a_long_stretch_is_counted_and_not_remembered(monkeypatch: pytest.Monkey
 def test_what_ran_unseen_after_the_last_step_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learner, "_SHARE", 0.0)
     monkeypatch.setattr(lessons, "GAPS", 2)
-    monkeypatch.setattr(learner, "_TAIL", 0.0)
+    clock = ByHand(monkeypatch)
     with bitwatt.measure(keep=False) as session:
-        model = mlp()
+        model = mlp().append(Lasts(clock))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for _ in range(60):
             train(model, optimizer)
-        time.sleep(0.3)
+        clock.now += 5.0
     assert session.run is not None
     assert session.run.replay is not None
     assert not session.run.replay.exact

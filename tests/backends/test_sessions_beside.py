@@ -42,7 +42,7 @@ class Meeting:
         if self.step in (4, 45, 70, 71):
             self.done.clear()
             self.here.set()
-            self.done.wait(10)
+            self.done.wait(120)
 
 
 def meet(where: str, exactness: str) -> tuple[Run | None, list[Run | None]]:
@@ -69,7 +69,7 @@ def meet(where: str, exactness: str) -> tuple[Run | None, list[Run | None]]:
         thread = threading.Thread(target=work)
         thread.start()
         for _ in range(4):
-            assert meeting.here.wait(10)
+            assert meeting.here.wait(120)
             meeting.here.clear()
             with bitwatt.measure(keep=False, meter=False, exactness=exactness) as session:
                 torch.ones(3, 5) @ torch.ones(5, 7)

@@ -83,11 +83,11 @@ def test_a_value_is_read_by_pointing_at_it(browser, pages):  # noqa: F811
         mark = tab.page.locator("#phases .wide [role=graphics-symbol]").first
         mark.hover()
         tip = tab.page.locator(".tip")
-        assert tip.is_visible()
+        tip.wait_for()
         assert tip.inner_text() == mark.get_attribute("aria-label")
         assert re.fullmatch(r"FLOPs, forward: 1\.\d+ PFLOP, 3\d\.\d %", tip.inner_text())
         tab.page.mouse.move(2, 2)
-        assert tip.is_hidden()
+        tip.wait_for(state="hidden")
 
 
 def test_a_chart_is_walked_through_by_keyboard(browser, pages):  # noqa: F811
@@ -102,7 +102,7 @@ def test_a_chart_is_walked_through_by_keyboard(browser, pages):  # noqa: F811
         assert len(set(seen)) == 3
         assert seen[0] == seen[3]
         tab.page.keyboard.press("Escape")
-        assert tab.page.locator(".tip").is_hidden()
+        tab.page.locator(".tip").wait_for(state="hidden")
         assert chart.evaluate("e => e === document.activeElement")
 
 

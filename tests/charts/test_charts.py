@@ -161,7 +161,7 @@ def test_a_forked_process_says_so_and_does_not_wait_for_ever():
         charts.svg(chart)
         child = os.fork()
         if not child:
-            threading.Timer(20, os._exit, (2,)).start()
+            threading.Timer(120, os._exit, (2,)).start()
             try:
                 charts.svg(chart)
             except Exception as error:
@@ -169,7 +169,7 @@ def test_a_forked_process_says_so_and_does_not_wait_for_ever():
             os._exit(0)
         sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     """
-    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 3
+    assert subprocess.run([sys.executable, "-c", code], timeout=300, check=False).returncode == 3
 
 
 def test_without_the_library_a_chart_says_how_to_get_it(monkeypatch):

@@ -1,6 +1,7 @@
 """`bitwatt run -- command` is the command: its exit code, its signals, its output; and its processes are metered."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -13,11 +14,22 @@ import bitwatt
 from bitwatt.cli.command import is_command
 
 BITWATT = [sys.executable, "-m", "bitwatt", "run"]
-BURN = f"{sys.executable} -c 'import time\nend = time.process_time() + 0.6\nwhile time.process_time() < end: pass'"
+#: 0.6 s of CPU time and a little more, which it prints.
+BURN = (
+    f"{sys.executable} -c 'import time\nend = time.process_time() + 0.6\n"
+    "while time.process_time() < end: pass\nprint(time.process_time())'"
+)
+
+
+def spent_by_children() -> float:
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def run(*words: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*BITWATT, *words], capture_output=True, text=True, timeout=60, check=False, **options)
+    """With Ctrl-C as on a terminal: a shell's background job ignores it, and so would what it starts."""
+    given = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options}
+    return subprocess.run([*BITWATT, *words], capture_output=True, text=True, timeout=300, check=False, **given)
 
 
 @pytest.mark.parametrize("status", [0, 1, 7, 255])
@@ -42,8 +54,22 @@ def test_signals_are_passed_on():
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.terminate()
-    assert process.wait(timeout=30) == 9
+    assert process.wait(timeout=120) == 9
     assert process.stdout.read() == "caught\n"
+
+
+def test_a_stop_for_longer_changes_nothing():
+    """Ctrl-Z and fg: Python's waiting for signals with a time limit made one up, and the command was left alone."""
+    script = "echo ready; read line; exit 9"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([*BITWATT, "--quiet", "--", "sh", "-c", script], **pipes)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(1.5)
+    process.send_signal(signal.SIGCONT)
+    assert process.communicate("go\n", timeout=120)[1] == ""
+    assert process.returncode == 9
 
 
 def test_the_command_has_the_signals_that_we_were_given():
@@ -58,19 +84,19 @@ def test_the_command_ignores_no_signal_that_python_ignores():
 
 
 def test_the_processes_of_the_command_are_metered_and_nothing_is_counted():
+    before = spent_by_children()
     done = run("--", "sh", "-c", f"{BURN}; {BURN}")
     assert done.returncode == 0
     kept = bitwatt.load()
-    assert kept.meter.usage["cpu_seconds"] == pytest.approx(1.2, abs=0.5)
+    assert 0.95 * sum(map(float, done.stdout.split())) < kept.meter.usage["cpu_seconds"] < spent_by_children() - before
     assert list(kept.ledger) == []
     assert any("nothing in them was counted" in note for note in kept.notes)
 
 
 def test_processes_that_outlive_the_command_are_told_of_and_not_waited_for(tmp_path):
     mark = tmp_path / "pid"
-    began = time.monotonic()
-    done = run("--quiet", "--", "sh", "-c", f"sleep 30 >/dev/null 2>&1 & echo $! > {mark}; exit 3")
-    assert (done.returncode, time.monotonic() - began < 20) == (3, True)
+    done = run("--quiet", "--", "sh", "-c", f"sleep 3600 >/dev/null 2>&1 & echo $! > {mark}; exit 3")
+    assert done.returncode == 3
     try:
         assert any("1 of its processes outlived it" in note for note in bitwatt.load().notes)
     finally:
@@ -86,9 +112,11 @@ def test_a_model_of_the_users_is_labelled_and_only_shown_where_asked_for():
     )
     assert " J modelled" in shown.stdout
     assert "100 W (TDP)" in shown.stdout
-    (part,) = [part for part in bitwatt.load().meter.energy if part.how == "modelled"]
-    # 100 W over all cores, of which 0.6 CPU seconds are this command's
-    assert part.energy_j == pytest.approx(100 * 0.6 / (os.cpu_count() or 1), rel=0.6)
+    metered = bitwatt.load().meter
+    (part,) = [part for part in metered.energy if part.how == "modelled"]
+    # 100 W over all cores, by the CPU seconds of the command: 0.6 and more, as the kernel counts them in ticks
+    assert metered.usage["cpu_seconds"] > 0.55
+    assert part.energy_j == pytest.approx(100 * metered.usage["cpu_seconds"] / (os.cpu_count() or 1), rel=0.2)
 
 
 def test_what_python_runs_is_run_by_python(tmp_path):

@@ -38,6 +38,16 @@ def work(seconds: float) -> None:
         sum(range(1000))
 
 
+def work_while_it_counts(theirs: Any) -> float:
+    """It counts now and then, in a thread of its own: until it has done so from the first device to the last at least
+    once. What it has counted by then, in joules."""
+    seen, end = {theirs._last_measured_time}, time.monotonic() + 120
+    while len(seen) < 3 and time.monotonic() < end:  # it may have been in the middle of the first
+        work(0.1)
+        seen.add(theirs._last_measured_time)
+    return float(theirs._total_energy.kWh * _J)
+
+
 def test_a_tracker_inside_the_run_is_read_to_the_joule() -> None:
     with bitwatt.measure("inside", keep=False) as session, tracker() as theirs:
         work(1.2)
@@ -45,7 +55,7 @@ def test_a_tracker_inside_the_run_is_read_to_the_joule() -> None:
     final = theirs.final_emissions_data
     assert found.energy_j == pytest.approx(final.energy_consumed * _J)
     assert found.parts_j == pytest.approx({"CPU": final.cpu_energy * _J, "RAM": final.ram_energy * _J})
-    assert found.seconds == pytest.approx(1.2, abs=0.6)
+    assert 1.2 <= found.seconds <= session.run.seconds
     assert "machine mode" in found.how
     assert "estimated" in found.how  # this machine has no counter, or RAM at least
 
@@ -53,10 +63,9 @@ def test_a_tracker_inside_the_run_is_read_to_the_joule() -> None:
 def test_of_a_tracker_around_the_run_only_what_it_counted_meanwhile() -> None:
     theirs = tracker(tracking_mode="process")
     theirs.start()
-    work(1.2)
-    before = theirs._total_energy.kWh * _J
+    before = work_while_it_counts(theirs)
     with bitwatt.measure("within", keep=False) as session:
-        work(1.6)
+        work_while_it_counts(theirs)
     theirs.stop()
     (found,) = figures(session.run)
     whole = theirs.final_emissions_data.energy_consumed * _J

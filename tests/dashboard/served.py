@@ -96,10 +96,11 @@ def serving(folder: Any, app: Any = None, **options: Any) -> Iterator[Served]:
     thread.start()
     try:
         while not server.started:
+            assert thread.is_alive()
             time.sleep(0.01)
         yield Served(listener.getsockname()[1], folder)
     finally:
         server.should_exit = True
-        thread.join(20)
+        thread.join(120)
         listener.close()
         assert not thread.is_alive()

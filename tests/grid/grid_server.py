@@ -19,7 +19,7 @@ class Answer:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
-    drip: bool = False  # a byte now and then, for ever: no single read times out
+    drip: bool = False  # a byte now and then, for a minute: no single read times out
 
 
 @dataclass
@@ -62,7 +62,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(key, value)
         self.send_header("Content-Length", str(len(body) if not answer.drip else 1_000_000))
         self.end_headers()
-        while answer.drip and not self.server.over.wait(0.05):
+        end = time.monotonic() + 60
+        while answer.drip and time.monotonic() < end and not self.server.over.wait(0.05):
             self.wfile.write(b" ")
             self.wfile.flush()
         self.wfile.write(body)

@@ -33,7 +33,7 @@ def run(folder: Path, command: str, status: int = 0) -> str:
     words[:1] = [sys.executable, "-m", "bitwatt"] if words[0] == "bitwatt" else [sys.executable]
     environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
-        words, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=500, check=False
+        words, cwd=folder, env=environment, capture_output=True, encoding="utf-8", timeout=1500, check=False
     )
     assert done.returncode == status, f"{command}: {done.stderr}"
     return done.stdout + done.stderr

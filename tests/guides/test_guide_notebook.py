@@ -20,7 +20,8 @@ def executed(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """Outputs of each cell that has code."""
     notebook = nbformat.read(TOUR, as_version=4)
     folder = str(tmp_path_factory.mktemp("tour"))
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
+    resources = {"metadata": {"path": folder}}
+    nbclient.NotebookClient(notebook, timeout=900, startup_timeout=300, resources=resources).execute()
     return [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
 
 

@@ -1,13 +1,41 @@
-"""A machine of fakes on a clock that is set by hand, and a meter that looks when told."""
+"""A machine of fakes on a clock that is set by hand, and a meter that looks when told; CPU time that is burnt on paper,
+and a wait for what another thread or process does."""
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from bitwatt.metering import Meter
 from bitwatt.testing import FakeClock, FakeSensor
 
 CPU, GPU = "cpu:0", "gpu:GPU-1"
+
+
+class _Spent(threading.local):
+    seconds = 0.0
+
+
+_SPENT = _Spent()
+
+
+def burn(seconds: float) -> None:
+    """So much CPU time of this thread, which takes none."""
+    _SPENT.seconds += seconds
+
+
+def spent() -> float:
+    """In place of time.thread_time."""
+    return _SPENT.seconds
+
+
+def wait_for(happened: Callable[[], object], limit: float = 60.0) -> None:
+    """Until it has happened. Whether it did is for the test to say."""
+    end = time.monotonic() + limit
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 class Machine:

@@ -12,11 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from metered_machine import CPU, GPU, Machine
+from metered_machine import CPU, GPU, Machine, wait_for
 
 import bitwatt
 from bitwatt import store
 from bitwatt.metering import Meter, the_meter
+from bitwatt.metering.meter import PATIENCE
 from bitwatt.readings import Device, Energy, Metered, Reading
 from bitwatt.sensors.rapl import Rapl
 from bitwatt.testing import FakeClock, fake_powercap
@@ -245,32 +246,46 @@ from bitwatt.metering import Meter
 from bitwatt.sensors.counters import Clock
 from bitwatt.testing import FakeSensor
 
-meter = Meter([FakeSensor(Clock(), {"cpu:0": 100.0})], interval=0.2)
+class Asked(Clock):
+    now = time.monotonic()
+
+    def ask(self):
+        self.now = time.monotonic()
+        return self.now
+
+    def monotonic(self):  # the sensor reads when the meter says that it does, however long that takes
+        return self.now
+
+clock = Asked()
+meter = Meter([FakeSensor(clock, {"cpu:0": 100.0})], interval=0.2, clock=clock.ask)
+print(time.monotonic(), flush=True)
 with bitwatt.measure("killed", store=sys.argv[1], meter=meter):
-    print("began", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
-def test_a_killed_process_loses_at_most_the_last_seconds(tmp_path: Path):
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "began\n"
-    began, alive = time.monotonic(), 0.0
-    while not store.runs(tmp_path) and alive < 30:
-        time.sleep(0.1)
-        alive = time.monotonic() - began
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
+def test_a_killed_process_leaves_what_it_had_metered(tmp_path: Path):
+    def kept() -> float:
+        return bitwatt.load(store=tmp_path).meter.seconds if store.runs(tmp_path) else 0.0
+
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            began = float(process.stdout.readline())
+            wait_for(lambda: kept() > 7)  # it was written more than once
+        finally:
+            process.kill()
+    alive = time.monotonic() - began
+    assert process.returncode == -signal.SIGKILL
     run = bitwatt.load(store=tmp_path)
     assert run.status == "under way"
-    assert alive - 3 < run.meter.seconds <= alive + 1
-    assert part(run.meter, CPU).energy_j == pytest.approx(100 * run.meter.seconds, rel=0.1)
+    assert 7 < run.meter.seconds <= alive
+    assert part(run.meter, CPU).energy_j == pytest.approx(100 * run.meter.seconds, rel=0.01)
 
 
 def test_the_thread_does_not_keep_the_process_alive():
     code = "import bitwatt; m = bitwatt.measure('x', keep=False); m.__enter__(); print('end')"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert (done.stdout, done.stderr) == ("end\n", "")
 
 
@@ -280,24 +295,25 @@ def test_signals_reach_the_main_thread():
         "seen = []\n"
         "signal.signal(signal.SIGUSR1, lambda *_: seen.append(threading.current_thread() is threading.main_thread()))\n"
         "with bitwatt.measure('x', keep=False):\n"
-        "    began = time.monotonic(); os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "    os.kill(os.getpid(), signal.SIGUSR1)\n"
         "    time.sleep(0.2)\n"
         "print(seen)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "[True]\n"
 
 
 def test_a_sensor_that_never_answers_holds_up_neither_the_program_nor_its_end(monkeypatch):
     monkeypatch.setattr("bitwatt.metering.meter.PATIENCE", 0.1)
-    stuck, free = threading.Event(), threading.Event()
+    stuck, free, answered = threading.Event(), threading.Event(), threading.Event()
     machine = Machine()
     read = machine.sensor.read
 
     def hang():
         if threading.current_thread() is not threading.main_thread():
             stuck.set()
-            free.wait(20)
+            free.wait(120)
+            answered.set()
         return read()
 
     monkeypatch.setattr(machine.sensor, "read", hang)
@@ -306,15 +322,35 @@ def test_a_sensor_that_never_answers_holds_up_neither_the_program_nor_its_end(mo
         machine.clock.advance(1)
         thread = threading.Thread(target=machine.meter.tick)
         thread.start()
-        assert stuck.wait(10)
-        began = time.monotonic()
+        assert stuck.wait(60)
         with bitwatt.phase("evaluate"):
             pass
-    assert time.monotonic() - began < 5
+    assert not answered.is_set()
     free.set()
     thread.join()
     assert session.run.meter is None
     assert any("has not answered" in note for note in session.run.notes)
+
+
+def test_a_process_that_stood_still_while_it_waited_for_its_sensors_has_its_energy():
+    machine = Machine()
+    lock, waits = machine.meter.lock, []
+
+    class StoodStill:
+        """The first wait is over before whoever had the lock could do anything."""
+
+        def acquire(self, timeout: float = -1) -> bool:
+            waits.append(timeout)
+            return len(waits) % 2 == 0 and lock.acquire(timeout=timeout)
+
+        release, __enter__, __exit__ = lock.release, lock.__enter__, lock.__exit__
+
+    machine.meter.lock = StoodStill()
+    with bitwatt.measure("stood", meter=machine.meter, keep=False) as session:
+        machine.run(10)
+    assert part(session.run.meter, CPU).energy_j == pytest.approx(500)
+    assert len(waits) >= 4
+    assert sum(waits[:2]) == PATIENCE  # in all
 
 
 def test_the_meter_can_be_left_off():

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 import bitwatt
 from bitwatt.metering.attached import Attached
+from bitwatt.units import format_duration
 
 
 def steps(model: torch.nn.Module) -> None:
@@ -64,7 +65,8 @@ def test_the_time_and_energy_until_the_first_batch():
     first = {one.run.name: one.run.meter.usage["first_batch_seconds"] for one in (outer, inner)}
     assert 1.2 <= first["inner"] < inner.run.seconds - 0.2
     assert first["inner"] + 0.3 <= first["outer"] < outer.run.seconds - 0.2
-    assert "for the first batch 1." in bitwatt.report(inner.run)
+    told = format_duration(float(f"{first['inner']:.3g}"))
+    assert f"for the first batch {told}" in bitwatt.report(inner.run)
 
 
 def test_without_a_loader_there_is_no_first_batch():

@@ -17,7 +17,7 @@ def torchrun(*arguments: object, ranks: int = 2, check: bool = True) -> subproce
 
 def run(*command: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, env=environment(), timeout=300, check=False
+        [*map(str, command)], capture_output=True, text=True, env=environment(), timeout=600, check=False
     )
     assert done.returncode == 0 or not check, done.stderr[-4000:]
     return done

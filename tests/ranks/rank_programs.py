@@ -43,6 +43,16 @@ def train(net: nn.Module, data, optimizer=None, before_step=lambda: None) -> Non
         optimizer.step()
 
 
+def come(rank: int, world: int, moment: str, late: int, seconds: float) -> None:
+    """Rank `late` comes so many seconds after all others are here, however long a busy machine keeps them away."""
+    store = dist.distributed_c10d._get_default_store()
+    if rank != late:
+        store.set(f"{moment} {rank}", "here")
+        return
+    store.wait([f"{moment} {other}" for other in range(world) if other != late])
+    time.sleep(seconds)
+
+
 def alone() -> None:
     train(model(), batches())
 
@@ -257,7 +267,7 @@ def hybrid(rank: int, world: int) -> None:
 
 
 def serving(rank: int, world: int) -> None:
-    """No optimizer: each collective is a step. Rank 1 comes late to every request."""
+    """No optimizer: each collective is a step. Rank 1 is late at every request."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
@@ -265,22 +275,21 @@ def serving(rank: int, world: int) -> None:
     for block in net:
         parallelize_module(block, mesh, {"up": ColwiseParallel(), "down": RowwiseParallel()})
     with torch.no_grad():
-        for x in [*batches()] * 10:
-            if rank == 1:
-                time.sleep(0.02)
+        for number, x in enumerate([*batches()] * 10):
+            come(rank, world, f"request {number}", 1, 0.02)
             net(x)
 
 
 def straggler(rank: int, world: int) -> None:
-    """The last rank sleeps in every second step."""
+    """The last rank sleeps in every second step; in the others the first comes last, by nothing to speak of."""
     net = nn.parallel.DistributedDataParallel(model())
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
     data = list(batches(rank, world)) * 15
     for step, x in enumerate(data):
-        if rank == world - 1 and step % 2:
-            time.sleep(0.03)
         optimizer.zero_grad()
-        net(x).square().mean().backward()
+        loss = net(x).square().mean()
+        come(rank, world, f"step {step}", *((world - 1, 0.03) if step % 2 else (0, 0.0)))
+        loss.backward()
         optimizer.step()
 
 
@@ -288,10 +297,9 @@ def slow_backward(rank: int, world: int) -> None:
     """Rank 0 is slow where C++ adds up gradients: inside backward."""
     net = nn.parallel.DistributedDataParallel(model())
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-    for x in list(batches(rank, world)) * 10:
+    for step, x in enumerate(list(batches(rank, world)) * 10):
         loss = net(x).square().mean()
-        if rank == 0:
-            loss.register_hook(lambda grad: time.sleep(0.02))
+        loss.register_hook(lambda grad, step=step: come(rank, world, f"backward {step}", 0, 0.02))
         loss.backward()
         optimizer.step()
 

@@ -15,7 +15,7 @@ from bitwatt.cli import main
 from bitwatt.errors import UnknownNameError
 from bitwatt.fingerprint import summary
 from bitwatt.ledger import Row
-from bitwatt.ranks import identity
+from bitwatt.ranks import identity, join
 from bitwatt.ranks.arrivals import Recorder
 from bitwatt.ranks.shares import shares
 from bitwatt.records import Axis, Rank, members, spread
@@ -117,6 +117,22 @@ def test_a_rank_that_never_closed_its_file_is_lost_and_one_without_a_file_is_nam
 def test_a_rank_that_is_still_running_is_not_lost(tmp_path):
     keep(tmp_path, 0, status="under way", machine=identity.machine_id(), process=identity.process())
     assert bitwatt.join(store=tmp_path).lost == []
+
+
+def test_a_rank_that_closes_its_file_and_ends_while_the_files_are_read_is_not_lost(tmp_path, monkeypatch):
+    """Its first line was read before, and when its process is looked for, that is gone."""
+    keep(tmp_path, 0, world=2)
+    keep(tmp_path, 1, world=2, status="under way", machine=identity.machine_id(), process="1@0")
+
+    def ends(rank):
+        keep(tmp_path, 1, world=2, machine=identity.machine_id(), process="1@0")
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(join, "is_alive", ends)
+        job = bitwatt.join(store=tmp_path)
+    assert [part.kept.status for part in job.parts] == ["ok", "ok"]
+    assert job.lost == []
 
 
 def test_what_belongs_to_a_node_is_counted_once_for_each(tmp_path):

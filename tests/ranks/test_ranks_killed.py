@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from launching import environment, torchrun
 
 import bitwatt
@@ -17,12 +18,12 @@ HERE = Path(__file__).parent
 
 
 def test_a_rank_killed_in_mid_run_is_lost_and_the_others_are_not(tmp_path):
-    torchrun(HERE / "killed_program.py", tmp_path, 3, "kill", ranks=3, check=False)
+    torchrun(HERE / "killed_program.py", tmp_path, 51, "kill", ranks=3, check=False)
     job = bitwatt.join(store=tmp_path)
     assert [part.number for part in job.parts] == [0, 1, 2]
     assert [part.number for part in job.lost] == [1]
     killed = job.parts[1]
-    assert 1 < killed.kept.seconds < 4  # up to the last write, which is never older than that
+    assert killed.kept.seconds > 0  # up to the last write
     assert "rank 1 was lost after " in render(job)
     # All three did the same until then: the others a little more, since they were heard to the end.
     for part in (job.parts[0], job.parts[2]):
@@ -31,7 +32,8 @@ def test_a_rank_killed_in_mid_run_is_lost_and_the_others_are_not(tmp_path):
         assert part.arrivals.count >= killed.arrivals.count > 50
     # A step of one linear layer, 4 x 32 by 32 x 32, is a product forward and one for the gradient of the weights.
     steps = bitwatt.totals(bitwatt.load(killed.kept.path), "macs").total / (2 * 4 * 32 * 32)
-    assert abs(steps - killed.arrivals.count) <= 2
+    # The program goes on while the two are read for the file.
+    assert steps == pytest.approx(killed.arrivals.count, abs=2, rel=0.1)
 
 
 def test_a_rank_killed_before_it_begins_is_missed(tmp_path):
@@ -48,7 +50,7 @@ def test_a_rank_killed_before_it_begins_is_missed(tmp_path):
 
 
 def test_where_one_rank_raises_and_the_others_wait_for_ever_all_work_is_kept(tmp_path):
-    done = torchrun(HERE / "killed_program.py", tmp_path, 1, "fail", ranks=3, check=False)
+    done = torchrun(HERE / "killed_program.py", tmp_path, 30, "fail", ranks=3, check=False)
     assert done.returncode != 0
     job = bitwatt.join(store=tmp_path)
     ends = [part.kept.status for part in job.parts]
@@ -59,7 +61,7 @@ def test_where_one_rank_raises_and_the_others_wait_for_ever_all_work_is_kept(tmp
     assert job.lost == job.absent == []
     # All three did the same number of steps, and nothing of them is lost.
     works = [bitwatt.totals(bitwatt.load(part.kept.path), "macs").total for part in job.parts]
-    assert works[0] == works[1] == works[2] > 20 * 2 * 4 * 32 * 32
+    assert works[0] == works[1] == works[2] >= 30 * 2 * 4 * 32 * 32
 
 
 def waiting_in_c(folder: Path) -> str:
@@ -69,7 +71,7 @@ def waiting_in_c(folder: Path) -> str:
         f"with bitwatt.measure('waits', store={str(folder)!r}):\n"
         "    torch.ones(2, 3) @ torch.ones(3, 4)\n"
         "    print('ready', flush=True)\n"
-        "    ctypes.CDLL(None).sleep(60)\n"
+        "    ctypes.CDLL(None).sleep(600)\n"
     )
 
 
@@ -79,11 +81,12 @@ def test_a_rank_that_is_ended_by_its_launcher_keeps_its_run_even_while_it_waits_
         [sys.executable, "-c", waiting_in_c(tmp_path)], env=rank, stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    began = time.monotonic()
-    process.terminate()
-    assert process.wait(timeout=30) == -signal.SIGTERM
-    assert time.monotonic() - began < 10
+    try:
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        assert process.wait(timeout=120) == -signal.SIGTERM  # long before it has slept
+    finally:
+        process.kill()
     run = bitwatt.load(store=tmp_path)
     assert (run.status, run.rank.rank, bitwatt.totals(run).total) == ("ended by SIGTERM", 1, 48)
 
@@ -114,15 +117,18 @@ def test_a_forked_child_ends_alone(tmp_path, monkeypatch):
     """It minds the signal itself, which must not reach the parent through what they share."""
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "nowhere"}.items():
         monkeypatch.setenv(name, value)
+    ready, told = os.pipe()
     with bitwatt.measure("parent", store=tmp_path) as session:
         child = os.fork()
         if not child:
             default = signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
             signal.signal(signal.SIGTERM, lambda *_: os._exit(3 if default else 4))
+            os.write(told, b"!")
             while True:
                 time.sleep(0.1)
-        time.sleep(0.3)
+        assert os.read(ready, 1) == b"!"
         os.kill(child, signal.SIGTERM)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
         time.sleep(0.3)
+    os.close(ready), os.close(told)
     assert session.run.status == "ok"

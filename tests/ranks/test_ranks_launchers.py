@@ -22,10 +22,15 @@ def train(rank=None, world=None):
         dist.init_process_group("gloo")
     net = nn.parallel.DistributedDataParallel(nn.Linear(64, 64))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    for _ in range(30):
-        if dist.get_rank() == 1:
+    store = dist.distributed_c10d._get_default_store()
+    for step in range(30):
+        loss = net(torch.randn(8, 64)).sum()
+        if dist.get_rank() == 1:  # it comes 30 ms after the other, however late that is
+            store.wait([f"step {step}"])
             time.sleep(0.03)
-        net(torch.randn(8, 64)).sum().backward()
+        else:
+            store.set(f"step {step}", "here")
+        loss.backward()
         optimizer.step()
 """
 #: forward of a linear layer with 8 rows on each of two ranks, 30 times: 2 * 8 * 64 * 64 + 8 * 64 for the bias

@@ -1,6 +1,7 @@
 """Real ranks under torchrun on gloo: what they count, how the job is spread, and who held up whom."""
 
 from pathlib import Path
+from statistics import median
 
 import pytest
 import rank_programs
@@ -184,12 +185,15 @@ def test_messages_between_two_ranks_name_both(store):
 def test_the_rank_that_holds_up_the_others_is_named(store, name, late, share, delay):
     job = bitwatt.join(name, store)
     found = waiting({part.number: part.arrivals for part in job.parts})
-    named = found.delays[0]
-    assert (named.rank, named.is_chronic) == (late, True)
+    (named,) = [one for one in found.delays if one.is_chronic]  # a machine may hold up any of them once
+    assert named.rank == late
     assert named.steps / named.of == pytest.approx(share, abs=0.25)
-    assert named.typical == pytest.approx(delay, rel=0.5)
+    assert 0.7 * delay < named.typical < 10 * delay  # it sleeps for so long, or longer where others take its turn
     assert str(named).startswith(f"rank {late} held up ")
-    assert found.waited[1 - late] > found.waited[late]
+    assert found.waited[1 - late] > 0.5 * named.steps * delay
+    slow, other = (job.parts[rank].arrivals.sample for rank in (late, 1 - late))
+    held_up = [step for step in slow.keys() & other.keys() if slow[step][0] - other[step][0] > 0.5e6 * delay]
+    assert median(other[step][1] - slow[step][1] for step in held_up) > 0.5e6 * delay  # who was there waited, in µs
 
 
 def test_everything_hung_into_torch_is_taken_out_again(store):
@@ -229,5 +233,6 @@ def test_without_an_optimizer_each_collective_is_a_step(four):
     job = bitwatt.join("serving", four)
     found = waiting({part.number: part.arrivals for part in job.parts})
     # Two blocks, so every second all-reduce comes right after the other one.
-    assert found.delays[0].rank == 1
-    assert found.delays[0].steps / found.delays[0].of == pytest.approx(0.5, abs=0.15)
+    (named,) = [one for one in found.delays if one.is_chronic]
+    assert named.rank == 1
+    assert named.steps / named.of == pytest.approx(0.5, abs=0.2)

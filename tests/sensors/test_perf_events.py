@@ -50,8 +50,8 @@ needs_perf = pytest.mark.skipif(
 def test_a_count_of_the_kernel_becomes_joules_by_the_scale_it_tells(tmp_path: Path) -> None:
     sensor = Perf(fake_sys(tmp_path))
     assert sensor.why_absent() is None
-    assert [device.id for device in sensor.open()] == ["cpu:0"]
     began = time.monotonic()
+    assert [device.id for device in sensor.open()] == ["cpu:0"]
     sensor.read()
     time.sleep(0.3)
     (reading,) = sensor.read()

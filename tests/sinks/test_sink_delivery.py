@@ -10,10 +10,13 @@ import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from passing import Passing, until
 
 import bitwatt
 from bitwatt.errors import BitwattError
@@ -21,7 +24,7 @@ from bitwatt.records import Run
 from bitwatt.sinks import Opening, delivery, make, send
 from bitwatt.sinks.delivery import Delivery
 from factories import make_run, mm_op, transformer_run
-from receivers import Receiver, free_port, receiver
+from receivers import Receiver, held_port, receiver
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
 
@@ -31,7 +34,7 @@ class Plain:
 
     name = "plain"
 
-    def __init__(self, *faults: BaseException | None, patience: float = 5.0) -> None:
+    def __init__(self, *faults: BaseException | None, patience: float = 300.0) -> None:
         self.faults, self.patience = list(faults), patience
         self.opened: list[Opening] = []
         self.closed: list[Run] = []
@@ -62,7 +65,7 @@ class Lively(Plain):
         self.threads.add(_thread.get_ident())
         self.seen.append(run)
         if self.gate is not None:
-            self.gate.wait()
+            self.gate.wait(120)
 
 
 def measured(to: Any, **options: Any) -> Any:
@@ -92,22 +95,25 @@ def test_an_error_that_is_no_use_to_repeat_is_not_repeated() -> None:
     assert (session.receipts[0].problem, session.receipts[0].tries) == ("never", 1)
 
 
-def test_one_that_stays_down_is_told_in_the_kept_run() -> None:
-    sink = Plain(*[OSError(f"http://user:secret@host is away {i}") for i in range(99)], patience=1.2)
-    began = time.monotonic()
+def test_one_that_stays_down_is_told_in_the_kept_run(clock: Passing) -> None:
+    sink = Plain(*[OSError(f"http://user:secret@host is away {i}") for i in range(99)], patience=60.0)
+    began = clock.now
     session = measured([sink, Plain()])
-    assert time.monotonic() - began < 5
     kept = bitwatt.load(session.run.id)
     (note,) = [note for note in kept.notes if "not sent to plain" in note]
     assert "is away" in note
-    assert "tried 2 times" in note  # at 0 and 0.5 s; 1.5 s is past the end
+    # at 0, 0.5, 1.5, 3.5, 7.5, 15.5, 23.5, 31.5, 39.5, 47.5 and 55.5 s; 63.5 s is past the end
+    assert "tried 11 times" in note
+    assert clock.now - began == 55.5
     assert f"bitwatt report {session.run.id} --to plain" in note
     assert "secret" not in note
     assert session.receipts[1].where == "here"
 
 
-def test_a_thread_that_a_library_ends_is_a_failure_like_any_other() -> None:
-    assert measured([Plain(SystemExit(3), patience=0.3)]).receipts[0].problem.startswith("SystemExit")
+def test_a_thread_that_a_library_ends_is_a_failure_like_any_other(clock: Passing) -> None:
+    (receipt,) = measured([Plain(*[SystemExit(3)] * 99, patience=60.0)]).receipts
+    assert receipt.problem.startswith("SystemExit")
+    assert receipt.tries == 11
 
 
 def test_the_program_does_not_wait_for_a_sink_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,15 +123,10 @@ def test_the_program_does_not_wait_for_a_sink_while_it_runs(monkeypatch: pytest.
     stuck.gate = threading.Event()
     numbers = iter(range(10_000))
     going = Delivery([stuck, well], Opening("id", "toy", ""), lambda: make_run(seconds=float(next(numbers))))
-    deadline = time.monotonic() + 20
-    while len(well.seen) < 5 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(well.seen) >= 5 and stuck.seen)
     going.rest()
-    began = time.monotonic()
     receipts = going.finish(make_run())
-    assert time.monotonic() - began < 3
     stuck.gate.set()
-    assert len(well.seen) >= 5
     assert len(stuck.seen) == 1
     assert [one.problem for one in receipts] == ["no answer within 0.5 s", ""]
     assert well.closed[0].seconds == make_run().seconds  # the finished one, whatever was so far
@@ -139,83 +140,82 @@ def test_what_a_sink_computes_is_not_the_programs(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(delivery, "SINK_SHARE", 1.0)
 
     class Computes(Lively):
+        told: list[int] = []  # noqa: RUF012 - multiply-accumulates of the program, as far as it had come
+
         def live(self, run: Run) -> None:
             thread = threading.Thread(target=lambda: torch.ones(8, 8) @ torch.ones(8, 8))  # as a library may
             thread.start()
             thread.join()
             torch.nn.Linear(8, 8)(torch.ones(8, 8))
-            super().live(run)
+            self.told.append(bitwatt.totals(run, "macs").total)
 
     sink = Computes()
     with bitwatt.measure(keep=False, to=[sink], exactness="always") as session:
         torch.ones(2, 2) @ torch.ones(2, 2)
-        deadline = time.monotonic() + 20
-        while len(sink.seen) < 3 and time.monotonic() < deadline:
-            time.sleep(0.01)
-    assert len(sink.seen) >= 3
+        until(lambda: sink.told.count(8) >= 3)
     assert bitwatt.totals(session.run, "macs").total == 8
-    assert {bitwatt.totals(run, "macs").total for run in sink.seen} == {8}
+    assert set(sink.told) <= {0, 8}  # before the program's product, and after
 
 
 def test_a_sink_that_is_dear_to_tell_is_told_seldomer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "INTERVAL", 0.02)
 
     class Dear(Lively):
+        def __init__(self) -> None:
+            super().__init__()
+            self.when: list[tuple[float, float]] = []
+
         def live(self, run: Run) -> None:
-            until = time.thread_time() + 0.05
-            while time.thread_time() < until:
+            began, spent = time.monotonic(), time.thread_time() + 0.05
+            while time.thread_time() < spent:
                 pass
             super().live(run)
+            self.when.append((began, time.monotonic()))
 
     cheap, dear = Lively(), Dear()
     going = Delivery([cheap, dear], Opening("id", "toy", ""), make_run)
-    deadline = time.monotonic() + 30
-    while len(cheap.seen) < 10 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(cheap.seen) >= 10 and dear.when)
     going.rest()
     going.finish(make_run())
-    assert len(cheap.seen) >= 10
-    assert len(dear.seen) <= 2  # 0.05 s of CPU time are 5 s at 1/100 of a core
+    # 0.05 s of CPU time are 5 s at 1/100 of a core
+    assert [later for (_, ended), (later, _) in pairwise(dear.when) if later - ended < 5] == []
     assert len(dear.closed) == 1
 
 
 def test_a_server_that_is_down_at_the_start_and_comes_back_gets_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    port = free_port()
     opened: list[Receiver] = []
-    (sink,) = make(f"otel=http://127.0.0.1:{port},timeout=0.5")
-    close, tries = sink.close, list[Run]()
+    with held_port() as port:
+        (sink,) = make(f"otel=http://127.0.0.1:{port},timeout=0.5")
+        close, tries = sink.close, list[Run]()
 
-    def closing(run: Run) -> str:
-        tries.append(run)
-        if len(tries) == 3:
-            opened.append(Receiver(port))
-        return close(run)
+        def closing(run: Run) -> str:
+            tries.append(run)
+            if len(tries) == 3:
+                opened.append(Receiver(port))
+            return close(run)
 
-    monkeypatch.setattr(sink, "close", closing)
-    receipts = send(transformer_run(), [sink])
-    opened[0].close()
-    assert (receipts[0].problem, receipts[0].tries) == ("", 3)
+        monkeypatch.setattr(sink, "close", closing)
+        (receipt,) = send(transformer_run(), [sink])
+        opened[0].close()
+    assert (receipt.problem, receipt.tries) == ("", len(tries))
+    assert len(tries) >= 3  # half a second may be too short on a crowded machine
     assert opened[0].bodies
 
 
 def test_a_server_that_dies_in_the_middle_costs_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "INTERVAL", 0.05)
     with receiver() as server, bitwatt.measure("toy", to=f"otel={server.url},timeout=0.3,patience=1") as session:
-        deadline = time.monotonic() + 20
-        while not server.bodies and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: server.bodies)  # it heard of the run while it lived
         server.close()
-    assert server.bodies  # it heard of the run while it lived
     assert "not sent to otel" in " ".join(bitwatt.load(session.run.id).notes)
 
 
 @pytest.mark.parametrize("status", [500, 503, 404])
-def test_a_server_that_refuses_costs_a_note_in_time(status: int) -> None:
+def test_a_server_that_refuses_costs_a_note_in_time(status: int, clock: Passing) -> None:
     with receiver() as server:
         server.status = status
-        began = time.monotonic()
-        session = measured(f"otel={server.url},timeout=0.5,patience=2")
-        assert time.monotonic() - began < 6
+        session = measured(f"otel={server.url},timeout=0.2,patience=60")
+    assert clock.now <= 1060
     assert server.asked
     assert "not sent to otel" in " ".join(bitwatt.load(session.run.id).notes)
 
@@ -224,8 +224,8 @@ def test_a_server_that_hangs_costs_its_patience_and_a_note() -> None:
     with receiver() as server:
         server.hang = True
         began = time.monotonic()
-        session = measured(f"otel={server.url},timeout=60,patience=1")
-        assert time.monotonic() - began < 4
+        session = measured(f"otel={server.url},timeout=300,patience=1")
+        assert time.monotonic() - began < 120
     assert "no answer within 1 s" in " ".join(bitwatt.load(session.run.id).notes)
 
 
@@ -233,13 +233,11 @@ def test_a_program_ends_though_its_sink_hangs(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("print('done')\n")
     with receiver() as server:
         server.hang = True
-        to = f"otel={server.url},timeout=60,patience=1"
-        began = time.monotonic()
+        to = f"otel={server.url},timeout=600,patience=1"
         done = subprocess.run(
             [sys.executable, "-m", "bitwatt", "run", "--quiet", "--to", to, "program.py"],
-            capture_output=True, text=True, cwd=tmp_path, timeout=60,
+            capture_output=True, text=True, cwd=tmp_path, timeout=300,
         )  # fmt: skip
-        assert time.monotonic() - began < 30
     assert (done.returncode, done.stdout) == (0, "done\n")
     assert done.stderr == "not sent to otel: no answer within 1 s\n"
 
@@ -274,9 +272,11 @@ def test_of_a_job_the_first_rank_speaks_and_sinks_of_metrics_hear_all() -> None:
     assert len(asked.closed) == 1
 
 
-def test_the_first_rank_waits_for_the_others_and_sends_what_all_of_them_did(tmp_path: Path) -> None:
+def test_the_first_rank_waits_for_the_others_and_sends_what_all_of_them_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from bitwatt.records import Rank
-    from bitwatt.sinks.job import of_job
+    from bitwatt.sinks import job
 
     def kept(rank: int, **fields: Any) -> Run:
         run = transformer_run(1, 16, batch=4, id=f"r{rank}", rank=Rank(rank, 3, "job"), **fields)
@@ -287,14 +287,12 @@ def test_the_first_rank_waits_for_the_others_and_sends_what_all_of_them_did(tmp_
     kept(1, status="under way", started=datetime.now(UTC).isoformat())
     kept(2)
 
-    def close() -> None:
-        time.sleep(0.3)
-        kept(1)
-
-    threading.Thread(target=close).start()
-    found = of_job(first, tmp_path)
+    # it ends while the first waits
+    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: kept(1)))
+    found = job.of_job(first, tmp_path)
     assert (found.id, found.status, found.rank) == ("job", "ok", None)
     assert bitwatt.totals(found).total == 3 * bitwatt.totals(first).total
+    assert not [note for note in found.notes if note.startswith("so far")]
 
 
 def test_a_rank_that_does_not_end_or_never_came_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

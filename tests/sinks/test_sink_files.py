@@ -6,7 +6,11 @@ import csv
 import dataclasses
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -90,6 +94,24 @@ def test_a_file_with_other_columns_is_left_alone(tmp_path: Path) -> None:
     (receipt,) = send(make_run(), "csv=mine.csv")
     assert "other columns" in receipt.problem
     assert (tmp_path / "mine.csv").read_text() == "a,b\n1,2\n"
+
+
+def test_who_comes_while_another_makes_the_file_waits_until_its_first_line_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl, come = pytest.importorskip("fcntl"), threading.Event()
+    told = SimpleNamespace(LOCK_EX=fcntl.LOCK_EX, flock=lambda *given: (come.set(), fcntl.flock(*given)))
+    monkeypatch.setattr("bitwatt.sinks.csv.fcntl", told)
+    other = open(tmp_path / "all.csv", "ab")  # noqa: SIM115 - of a process that stands still for a moment
+    fcntl.flock(other, fcntl.LOCK_EX)
+    with ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(sent, "csv=all.csv")
+        assert come.wait(60)
+        time.sleep(0.3)  # who would not wait has written by now
+        other.write(f"{','.join(COLUMNS)}\n{'x,' * (len(COLUMNS) - 1)}x\n".encode())
+        other.close()
+        sending.result(timeout=120)
+    assert [line["project_name"] for line in rows("all.csv")] == ["x", "tiny-transformer"]
 
 
 def test_a_last_line_without_an_end_stays_whole(tmp_path: Path) -> None:

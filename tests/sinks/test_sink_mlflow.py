@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ from bitwatt.sensors.counters import Clock
 from bitwatt.sinks import delivery, send
 from bitwatt.testing.sensors import FakeSensor
 from factories import make_run, metered, transformer_run
-from receivers import free_port, receiver
+from receivers import held_port, receiver
 
 mlflow = pytest.importorskip("mlflow", reason="pip install 'bitwatt[mlflow]'")
 
@@ -40,7 +42,11 @@ ABOUT = About(
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not (SERVER / "mlflow").exists():
         pytest.skip("make setup installs MLflow's server")
-    folder, port = tmp_path_factory.mktemp("mlflow"), free_port()
+    with held_port() as port:
+        yield from _served(tmp_path_factory.mktemp("mlflow"), port)
+
+
+def _served(folder: Path, port: int) -> Iterator[str]:
     command = [
         sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
         "--backend-store-uri", f"sqlite:///{folder}/runs.db", "--artifacts-destination", str(folder / "artifacts"),
@@ -59,8 +65,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             assert time.monotonic() < deadline, (folder / "log").read_text()
             time.sleep(0.2)
     yield url
-    os.killpg(running.pid, 15)
-    running.wait(20)
+    os.killpg(running.pid, signal.SIGTERM)
+    try:
+        running.wait(60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, signal.SIGKILL)
 
 
 @pytest.fixture
@@ -110,7 +120,6 @@ def test_the_programs_own_run_is_joined_and_left_as_it_is(client: Any) -> None:
         mlflow.log_param("lr", "mine")
         mlflow.log_metric("acc", 0.25, step=1)
         with bitwatt.measure("toy", to="mlflow", parameters={"lr": "ours", "depth": 3}) as session:
-            time.sleep(0.2)
             bitwatt.metric("acc", 0.75, step=1)
             bitwatt.metric("f1", 0.5, step=1)
         assert mlflow.active_run().info.run_id == mine.info.run_id
@@ -191,7 +200,7 @@ def test_a_program_started_by_the_command_line_is_sent_at_its_end(client: Any, s
         "print(run.info.run_id)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-m", "bitwatt", "run", "--to", f"mlflow={server}", "program.py"],
+        [sys.executable, "-m", "bitwatt", "run", "--to", f"mlflow={server},patience=300", "program.py"],
         capture_output=True, text=True, cwd=tmp_path,
     )  # fmt: skip
     (theirs,) = [line for line in done.stdout.splitlines() if len(line) == 32]
@@ -243,7 +252,7 @@ def test_a_server_that_hangs_or_fails_is_a_note(monkeypatch: pytest.MonkeyPatch)
             began = time.monotonic()
             with bitwatt.measure("toy", to=f"mlflow={broken.url},patience=1") as session:
                 pass
-            assert time.monotonic() - began < 15  # importing it takes its time
+            assert time.monotonic() - began < 110  # of MLflow's own time limit, 120 s, and its seven tries
         assert "not sent to mlflow" in " ".join(bitwatt.load(session.run.id).notes)
 
 
@@ -260,15 +269,16 @@ def test_where_the_light_client_cannot_write_it_says_what_to_do(monkeypatch: pyt
 def test_a_job_of_several_processes_is_one_run_with_the_work_of_all(client: Any, server: str, tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "part.py").write_text(
-        "import os, time, torch\n"
+        "import os, time, torch\nfrom bitwatt.sinks import job\n"
+        "job.CLOSING = job.COMING = 300.0\n"  # however late the other is
         "size = 10 * (1 + int(os.environ['RANK']))\n"
         "torch.ones(size, size) @ torch.ones(size, size)\n"
         "time.sleep(1.0 * int(os.environ['RANK']))\n"  # the first has to wait
     )
-    command = [sys.executable, "-m", "bitwatt", "run", "--quiet", "--to", f"mlflow={server}", "part.py"]
+    command = [sys.executable, "-m", "bitwatt", "run", "--quiet", "--to", f"mlflow={server},patience=300", "part.py"]
     known = {**os.environ, "WORLD_SIZE": "2", "MASTER_PORT": "29777", "MASTER_ADDR": "localhost"}
     started = [subprocess.Popen(command, cwd=tmp_path, env=known | {"RANK": str(rank)}) for rank in range(2)]
-    assert [one.wait(120) for one in started] == [0, 0]
+    assert [one.wait(300) for one in started] == [0, 0]
     job = bitwatt.join(store=tmp_path / ".bitwatt")
     found = tagged(client, job.job)
     assert found.data.metrics["flops"] == job.total.total[0] == 2 * 10**3 + 2 * 20**3

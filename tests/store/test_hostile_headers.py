@@ -44,7 +44,9 @@ def changed(place: tuple[str, ...], value: object) -> dict:
 
 
 @given(st.sampled_from(PLACES), anything)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_no_first_line_breaks_a_listing(capsys, place, value):
     Path(".bitwatt").mkdir(exist_ok=True)
     Path(".bitwatt/x.run").write_bytes(json.dumps(changed(place, value)).encode() + b"\n")

@@ -21,7 +21,7 @@ from bitwatt.store import baselines, places
 from bitwatt.store.changes import remove, tag
 from bitwatt.store.index import Index
 from factories import make_run
-from receivers import free_port
+from receivers import held_port
 
 
 @pytest.fixture(scope="module")
@@ -47,13 +47,12 @@ def s3() -> Iterator[str]:
 def gs() -> Iterator[str]:
     pytest.importorskip("gcsfs")
     emulator = pytest.importorskip("gcp_storage_emulator.server")
-    port = free_port()
-    server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="runs")
-    server.start()
-    with pytest.MonkeyPatch.context() as patch:
+    with held_port() as port, pytest.MonkeyPatch.context() as patch:
+        server = emulator.create_server("127.0.0.1", port, in_memory=True, default_bucket="runs")
+        server.start()
         patch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
         yield "gs://runs"
-    server.stop()
+        server.stop()
 
 
 @pytest.fixture(params=["folder", "memory", "s3", "gs"])
@@ -104,7 +103,7 @@ journal.FIRST = 0.2
 with bitwatt.measure("slow"):
     bitwatt.metric("loss", 0.5)
     print("begun", flush=True)
-    time.sleep(60)
+    time.sleep(600)
 """
 
 
@@ -115,13 +114,15 @@ def test_a_run_that_is_killed_has_left_what_it_had(s3, tmp_path):
         [sys.executable, "-c", SLOW], stdout=subprocess.PIPE, env={**os.environ, "BITWATT_STORE": url}
     )
     assert child.stdout is not None
-    child.stdout.readline()
-    for _ in range(200):
-        if store.place(url).files():
-            break
-        time.sleep(0.1)
-    child.kill()
-    child.wait()
+    try:
+        child.stdout.readline()
+        deadline = time.monotonic() + 120
+        while not store.place(url).files():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        child.kill()
+        child.wait()
     [header] = store.runs(url)
     assert (header.name, header.status) == ("slow", "under way")
     assert store.load(None, url).about.metrics["loss"]["count"] == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import contextlib
 import ctypes
@@ -10,6 +11,7 @@ import shlex
 import shutil
 import signal
 import sys
+import threading
 from typing import Any
 
 from bitwatt.cli.about import about_of
@@ -72,6 +74,9 @@ def run(program: list[str], args: argparse.Namespace) -> int:
 def _ended(child: int) -> int:
     """Wait for it, passing on signals: its exit code, or minus the signal that ended it."""
     waits = {*_PASSED, signal.SIGCHLD}
+    if hasattr(os, "waitid"):  # not on macOS
+        with contextlib.suppress(RuntimeError):  # too many threads
+            _thread.start_new_thread(_tell_of_end, (child, threading.get_ident()))
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -82,10 +87,20 @@ def _ended(child: int) -> int:
                 os.kill(child, number)
 
 
+def _tell_of_end(child: int, waiting: int) -> None:
+    """The system's own SIGCHLD may go to a thread that does not wait for it; one that is sent to a thread does not. It
+    is waited for without a time limit: with one, Python makes up a signal where it is stopped (Ctrl-Z) for longer."""
+    try:
+        with contextlib.suppress(ChildProcessError):  # it was waited for already
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+    finally:
+        signal.pthread_kill(waiting, signal.SIGCHLD)
+
+
 def _next(waits: set[int]) -> tuple[int, bool]:
-    if hasattr(signal, "sigtimedwait"):  # a child may have ended before its signal was blocked
-        found: Any = signal.sigtimedwait(waits, 1.0)
-        return (signal.SIGCHLD, False) if found is None else (found.si_signo, found.si_code == _FROM_KERNEL)
+    if hasattr(signal, "sigwaitinfo"):
+        found: Any = signal.sigwaitinfo(waits)
+        return found.si_signo, found.si_code == _FROM_KERNEL
     return int(signal.sigwait(waits)), False
 
 

@@ -15,7 +15,7 @@ from bitwatt.records import Run
 from bitwatt.store import Header, Store, absolute, load
 from bitwatt.store.index import Index
 
-#: A look at the store is at least so many seconds after the one before, and takes at most this share of the time.
+#: A look at the store is at least so many seconds after the one before, and takes at most this share of a core.
 LEAST_S, SHARE = 1.0, 1 / 20
 #: Letters of pages that are kept.
 _KEPT = 30_000_000
@@ -43,11 +43,13 @@ class Catalog:
         """The index, as of a moment ago. Whoever comes while somebody looks waits for that look."""
         with self._lock:
             if time.monotonic() >= self._next:
-                began = time.monotonic()
+                began, spent = time.monotonic(), time.thread_time()
                 self.index.refresh()
-                spent = time.monotonic() - began
+                spent = time.thread_time() - spent
+                now = time.monotonic()
                 least = max(LEAST_S, self.index.place.interval / 3)  # object storage bills every listing
-                self._next = time.monotonic() + max(least, spent / SHARE)
+                # What stood still used nothing: it is left alone for as long, not for twenty times as long.
+                self._next = now + max(least, spent / SHARE, now - began)
         return self.index
 
     def header(self, id: str) -> Header:

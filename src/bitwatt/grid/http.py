@@ -46,10 +46,11 @@ def get(
             body = answer.read(_LONGEST + 1)
     except urllib.error.HTTPError as error:
         raise UnavailableError(_refused(error, host.netloc)) from None
-    except TimeoutError:
-        raise UnavailableError(f"{host.netloc} did not answer in time") from None
-    except (OSError, ValueError) as error:  # no route, no such host, a broken line
-        raise UnavailableError(f"{host.netloc} cannot be reached ({getattr(error, 'reason', error)})") from None
+    except (OSError, ValueError) as error:  # too late, no route, no such host, a broken line
+        why = getattr(error, "reason", error)
+        if isinstance(why, TimeoutError):
+            raise UnavailableError(f"{host.netloc} did not answer in time") from None
+        raise UnavailableError(f"{host.netloc} cannot be reached ({why})") from None
     if not body.strip():
         return None
     if len(body) > _LONGEST:

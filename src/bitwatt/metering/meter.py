@@ -82,6 +82,7 @@ class Meter:
         self._due: dict[str, float] = {}
         self._asked: dict[str, float] = {}
         self._costs: dict[str, float] = {}  # CPU seconds of a look, a running mean
+        self._last_costs: dict[Key, float] = {}  # look or glance, sensor
         self._glances: dict[str, float] = {}  # when a sensor may be glanced at again
         self._guards: dict[str, float] = {}  # seconds between two readings of counters
         self._host: Host | None = None
@@ -104,7 +105,8 @@ class Meter:
     @contextmanager
     def patiently(self) -> Iterator[None]:
         """With the lock, unless a sensor that never answers has it: neither the program nor its end waits for long."""
-        if not self.lock.acquire(timeout=PATIENCE):
+        # Twice: all of the process may stand still for as long as one wait takes.
+        if not any(self.lock.acquire(timeout=PATIENCE / 2) for _ in range(2)):
             raise TimeoutError(f"a sensor has not answered for {PATIENCE:g} s")
         try:
             yield
@@ -117,6 +119,12 @@ class Meter:
                 self.windows.remove(window)
             if not self.windows:
                 self._rest()
+
+    def abandoned(self, window: Window) -> None:
+        """A sensor hangs, and with it the lock: nobody looks for this window any more, nor for any after the last."""
+        self.windows.remove(window)
+        if not self.windows:
+            self._rest()
 
     def read(self, *, energy_alone: bool = False) -> Snapshot:
         """Every counter now, or those of energy, and the totals. The caller has waited for the devices."""
@@ -222,7 +230,7 @@ class Meter:
         if counters:
             self._guards[name] = min(max(GUARD, cost / GUARD_SHARE), GUARD_SELDOMEST)
         before = self._costs.get(name, 0.0)
-        self._costs[name] = before + (cost - before) / 8
+        self._costs[name] = before + (self._price(("look", name), cost) - before) / 8
         self._due[name] = now + (GUARD if follows else self._wait(sensor)) - soon
 
     def _may_glance(self, sensor: Opened, now: float) -> bool:
@@ -231,8 +239,13 @@ class Meter:
     def _glance(self, sensor: Opened, now: float) -> None:
         cost = time.thread_time()
         self.board.take(now, sensor.glance())
-        cost = time.thread_time() - cost
-        self._glances[sensor.name] = now + max(0.9 * self._interval, cost / GLANCES)
+        cost = self._price(("glance", sensor.name), time.thread_time() - cost)
+        self._glances[sensor.name] = now + max(0.9 * self._interval, min(cost / GLANCES, GUARD_SELDOMEST))
+
+    def _price(self, what: Key, cost: float) -> float:
+        """The less of the last two: one may hold a collection of garbage, or what a crowded host took for others."""
+        before, self._last_costs[what] = self._last_costs.get(what, 0.0), cost
+        return min(before, cost)
 
     def _wait(self, sensor: Opened) -> float:
         """Seconds until it may be looked at again."""
@@ -283,7 +296,7 @@ class Meter:
 
     def _open(self, options: dict[str, Any]) -> None:
         self.board = Board()
-        for known in (self._asked, self._costs, self._guards):
+        for known in (self._asked, self._costs, self._last_costs, self._guards):
             known.clear()
         if self._given is None:
             self.sensors = available(options)
@@ -321,8 +334,8 @@ class Meter:
         wait = self._interval / parts
         # A lock costs half of what an Event does to wait for, and this is done some times a second.
         while not stop.acquire(timeout=wait) and os.getpid() == process:
-            now = self._clock()
             with self.lock:
+                now = self._clock()  # in here: whoever had the lock may have looked since
                 pulses.beat(now, self._pulse(now))
             if now + self._interval / PULSES / 2 >= due:
                 try:
@@ -335,7 +348,7 @@ class Meter:
             with self.lock:
                 self.overhead += spent - counted
                 self.reader += spent - counted
-            credit = min(credit + WHOLE * (now - last) - (spent - counted), BURST)
+            credit = min(max(credit + WHOLE * (now - last) - (spent - counted), -WHOLE * SELDOMEST), BURST)
             last, counted = now, spent
             if credit < 0:
                 parts = 1

@@ -102,7 +102,7 @@ class Window:
                 with self._meter.patiently():
                     ended = self._meter.read()
             except TimeoutError:
-                self._meter.windows.remove(self)  # a sensor hangs: nobody looks for this one any more
+                self._meter.abandoned(self)
                 raise
             self._latest = dict(self._board.levels)
             if ended.time - self.began.time >= DEAR:

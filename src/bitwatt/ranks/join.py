@@ -46,6 +46,7 @@ class Part:
     kept: Kept
     rank: Rank
     shares: Mapping[str, Any]
+    is_lost: bool = False  # its file was never closed, and the process is gone; on another machine, silent
 
     @property
     def number(self) -> int:
@@ -69,12 +70,6 @@ class Part:
         if self.rank.clock != "host":
             return self.arrivals.wait if self.arrivals is not None else 0.0
         return sum(self.rank.comm_seconds.values())
-
-    @property
-    def is_lost(self) -> bool:
-        """Its file was never closed, and the process is gone; on a machine that is not this one, silent."""
-        alive = is_alive(self.rank)
-        return self.kept.status == UNDER_WAY and (is_silent(self.kept) if alive is None else not alive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,8 +250,9 @@ def _middle(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def join(kept: Iterable[Kept], shares_of: Callable[[Kept], Mapping[str, Any]]) -> Joined:
-    """The runs of one job as one. `shares_of` reads the shares of a file that was never closed."""
+def join(kept: Iterable[Kept], shares_of: Callable[[Kept], Mapping[str, Any]], again: Callable[[Kept], Kept]) -> Joined:
+    """The runs of one job as one. `shares_of` reads the shares of a file that was never closed; `again` reads a first
+    line anew."""
     newest: dict[int, Kept] = {}
     for one in sorted(kept, key=lambda one: (one.status != UNDER_WAY, one.started)):
         if one.rank is not None:
@@ -265,10 +261,21 @@ def join(kept: Iterable[Kept], shares_of: Callable[[Kept], Mapping[str, Any]]) -
         raise ValueError("there is no rank to join")
     parts = []
     for rank in sorted(newest):
-        one = newest[rank]
+        one, is_lost = _settled(newest[rank], again)
         assert one.rank is not None
-        parts.append(Part(one, one.rank, one.summary.get("ranks") or shares_of(one)))
+        parts.append(Part(one, one.rank, one.summary.get("ranks") or shares_of(one), is_lost))
     return Joined(parts, parts[0].rank.world or len(parts))  # workers that come and go have no number agreed on
+
+
+def _settled(one: Kept, again: Callable[[Kept], Kept]) -> tuple[Kept, bool]:
+    """And whether its rank was lost. Who is gone may have closed the file after it was read: then it is read again."""
+    if one.status != UNDER_WAY or one.rank is None:
+        return one, False
+    alive = is_alive(one.rank)
+    if alive or (alive is None and not is_silent(one)):
+        return one, False
+    one = again(one)
+    return one, one.status == UNDER_WAY
 
 
 def jobs(kept: Iterable[Kept]) -> dict[tuple[str, str], list[Kept]]:

@@ -27,6 +27,8 @@ ROW = re.compile(r"^\s*GPU\s+(\d+)\s+(.+)$")
 #: An exporter collects each half minute unless told otherwise; asking more often than this tells nothing new.
 ASK_S = 5.0
 STALE_S = 60.0
+#: Seconds in which an exporter must have answered, and dcgmi must have found the GPUs.
+ANSWER_S, DISCOVERY_S = 2.0, 10.0
 #: What Nsight Compute and Nsight Systems leave in the environment of a program that they profile.
 PROFILERS = ("NV_COMPUTE_PROFILER", "NV_NSIGHT", "NSYS_", "CUDA_INJECTION64_PATH")
 
@@ -149,7 +151,7 @@ class Dcgm:
         from urllib.request import urlopen  # takes 20 ms to import, and few need it
 
         assert self._url is not None
-        with urlopen(self._url, timeout=2) as answer:
+        with urlopen(self._url, timeout=ANSWER_S) as answer:
             page = answer.read().decode()
         found = {}
         for name, labels, number in SAMPLE.findall(page):
@@ -166,7 +168,7 @@ class Dcgm:
 
     def _discover(self) -> dict[str, str]:
         command = [*self._dcgmi, "discovery", "-l"]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+        said = subprocess.run(command, capture_output=True, text=True, timeout=DISCOVERY_S, check=True).stdout
         uuids, number = {}, ""
         for line in said.splitlines():
             if match := re.match(r"\|\s*(\d+)\s*\|", line):

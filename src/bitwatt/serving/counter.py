@@ -19,17 +19,17 @@ class RequestCounter:
         self._latencies: Counter[int] = Counter()
 
     def begin(self) -> float:
-        now = time.perf_counter()
         with self._lock:
+            now = time.perf_counter()  # in here: who waited for the lock must not begin before another has ended
             if not self._under_way:
                 self._since = now
             self._under_way += 1
         return now
 
     def end(self, began: float, *, failed: bool = False, cancelled: bool = False) -> None:
-        now = time.perf_counter()
-        spent = now - began
         with self._lock:
+            now = time.perf_counter()
+            spent = now - began
             self._under_way -= 1
             if not self._under_way:
                 self._busy += now - self._since

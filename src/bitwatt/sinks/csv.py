@@ -10,8 +10,9 @@ import csv
 import io
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from bitwatt.errors import BitwattError
 from bitwatt.harmless import in_csv, on_terminal
@@ -22,6 +23,11 @@ from bitwatt.records import Run
 from bitwatt.reports.model import View
 from bitwatt.sinks import Opening
 from bitwatt.sinks.values import writer
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 #: As CodeCarbon 3.3 orders them.
 COLUMNS = (
@@ -53,27 +59,24 @@ class Csv:
     def close(self, run: Run) -> str:
         cells = row(View(run, "flops", self._opening.settings if self._opening else None))
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:  # who makes the file writes its first line with his own, in one go
-            with open(self.path, "xb") as file:
-                file.write(_line(COLUMNS) + _line(cells.values()))
-        except FileExistsError:
-            self._append(cells)
+        with open(self.path, "ab+") as file:  # one write at the end of the file: others may append, too
+            if fcntl is not None:
+                with suppress(OSError):  # not every file system can; closing lets go of it
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(self._addition(file, cells))
         return str(self.path)
 
-    def _append(self, cells: dict[str, Any]) -> None:
-        with open(self.path, "rb+") as file:
-            first = file.readline().decode("utf-8-sig", "replace")
-            header = next(csv.reader([first]), [])
-            if header and set(header) != set(COLUMNS):
-                raise BitwattError(f"{self.path} has other columns than CodeCarbon's: name another file")
-            file.seek(0, os.SEEK_END)
-            broken = b""
-            if file.tell() and header:
-                file.seek(-1, os.SEEK_END)
-                broken = b"" if file.read(1) == b"\n" else b"\n"
-        line = _line(cells[name] for name in header) if header else _line(COLUMNS) + _line(cells.values())
-        with open(self.path, "ab") as file:  # one write at the end of the file: others may append, too
-            file.write(broken + line)
+    def _addition(self, file: BinaryIO, cells: dict[str, Any]) -> bytes:
+        """Our line; where there is none yet, after the first."""
+        file.seek(0)
+        header = next(csv.reader([file.readline().decode("utf-8-sig", "replace")]), [])
+        if not header:
+            return _line(COLUMNS) + _line(cells.values())
+        if set(header) != set(COLUMNS):
+            raise BitwattError(f"{self.path} has other columns than CodeCarbon's: name another file")
+        file.seek(-1, os.SEEK_END)
+        broken = b"" if file.read(1) == b"\n" else b"\n"
+        return broken + _line(cells[name] for name in header)
 
 
 def row(view: View) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Prometheus:
         self._linger = float(linger)
         self.patience = max(PATIENCE, self._linger + 5)
         self._latest: list[Any] = []
+        self._last: list[Any] | None = None  # what a last scrape is waited for with
         self._scraped = threading.Event()
         self._server: Any = None
         self._registry: Any = None
@@ -68,7 +69,6 @@ class Prometheus:
     def close(self, run: Run) -> str:
         try:
             self._tell(run, live=False)
-            self._scraped.clear()
             if self._server is not None and self._linger and self._scraped.wait(self._linger):
                 time.sleep(_ANSWER_S)
         finally:
@@ -79,20 +79,43 @@ class Prometheus:
         return str(self._textfile) if self._textfile else f"scraped at {self._host}:{self._port}, until now"
 
     def collect(self) -> Iterable[Any]:
-        """Called by the client library at each scrape, and for a textfile."""
-        self._scraped.set()
-        return list(self._latest)
+        """Called by the client library at each scrape."""
+        latest = self._latest
+        if latest is self._last:
+            self._scraped.set()
+        return list(latest)
 
     def _tell(self, run: Run, *, live: bool) -> None:
         core = needed("prometheus_client.core", "prometheus")
         settings = self._opening.settings if self._opening else None
-        self._latest = families(core, run, values(run, settings, live=live))
+        found = families(core, run, values(run, settings, live=live))
+        if not live:
+            self._last = found
+        self._latest = found
         if self._textfile is not None:
             path = self._textfile
             if run.rank is not None and run.rank.rank:  # the first has the name that was given
                 path = path.with_stem(f"{path.stem}-rank{run.rank.rank}")
             path.parent.mkdir(parents=True, exist_ok=True)
-            needed("prometheus_client", "prometheus").write_to_textfile(str(path), self._registry)
+            _write(path, found)
+
+
+def _write(path: Path, found: list[Any]) -> None:
+    """By a registry of its own: reading that of the server is a scrape."""
+    client = needed("prometheus_client", "prometheus")
+    registry = client.CollectorRegistry(auto_describe=False)
+    registry.register(_Still(found))
+    client.write_to_textfile(str(path), registry)
+
+
+class _Still:
+    """A collector, as the client library calls it, of what is known already."""
+
+    def __init__(self, found: list[Any]) -> None:
+        self._found = found
+
+    def collect(self) -> Iterable[Any]:
+        return self._found
 
 
 def metric_name(value: Value) -> str:
