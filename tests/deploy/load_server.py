@@ -51,13 +51,13 @@ class Handler(BaseHTTPRequestHandler):
         elif parts.path == "/flaky":
             self.answer(503 if number % 4 == 0 else 200)
         elif parts.path == "/never":
-            time.sleep(30)
+            time.sleep(600)
         elif parts.path == "/cut":  # fewer bytes than were announced
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
             self.close_connection = True
         elif parts.path == "/drip":  # a byte now and then, for ever
             self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
-            for _ in range(300):
+            for _ in range(6000):
                 self.wfile.write(b"x")
                 time.sleep(0.1)
         elif parts.path == "/slams":

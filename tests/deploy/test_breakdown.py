@@ -68,7 +68,7 @@ def test_a_slow_step_shows_before_the_operator() -> None:
     assert (found.ms("preprocess") or 0) >= 20 > (found.ms("linear") or 0) + (found.ms("postprocess") or 0)
     assert found.plain_ms is not None
     assert found.plain_ms >= 20
-    assert abs(found.unattributed_ms or 0) < 0.2 * found.plain_ms
+    assert abs(found.unattributed_ms or 0) < 0.5 * found.plain_ms
 
 
 def test_columns_are_told_apart_inside_their_transformer() -> None:
@@ -189,7 +189,7 @@ def test_times_at_the_profilers_floor_are_marked(tmp_path: Path) -> None:
     assert (found.overhead or 0) > 0.2, "what looking costs at batch 1 is not hidden"
 
 
-def test_a_loop_whose_every_turn_is_profiled_says_so(tmp_path: Path) -> None:
+def test_a_loop_whose_every_turn_is_profiled_takes_no_more_than_a_plain_call(tmp_path: Path) -> None:
     """64 turns of a product and a sum: nearly all that the loop's node reads is the profiler's."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -210,7 +210,9 @@ def test_a_loop_whose_every_turn_is_profiled_says_so(tmp_path: Path) -> None:
     found = of_session(tmp_path / "loop.onnx", 64)
     (loop,) = (part for part in found.stages if part.name.startswith("Scan"))
     assert loop.group == "linear"
-    assert "times a plain call" in found.note
+    assert 0 < loop.ms <= (found.plain_ms or 0)
+    assert "every turn of Scan" in found.note
+    assert "times a plain call" not in found.note
 
 
 def test_the_session_is_left_as_it_was(tmp_path: Path) -> None:

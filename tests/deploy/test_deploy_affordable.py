@@ -42,7 +42,7 @@ def test_what_is_absurd_is_refused(asked: dict[str, Any], said: str, tmp_path: P
     began = time.monotonic()
     with pytest.raises(BitwattError, match=said):
         compare(DummyClassifier().fit(X, Y), X, Y, folder=tmp_path, **asked)
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 120
     assert not list(tmp_path.iterdir())
 
 

@@ -64,7 +64,9 @@ def test_caches_as_the_kernel_tells_them(tmp_path: Path) -> None:
     assert bandwidth.caches(tmp_path) == {"L1": 48 << 10, "L2": 1280 << 10, "L3": 48 << 20}
 
 
-def test_this_machine_copies_faster_in_its_nearest_cache_than_in_main_memory() -> None:
+def test_this_machine_copies_faster_in_its_nearest_cache_than_in_main_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bandwidth, "SECONDS", 1.0)  # long enough for some copies that nobody disturbs
+    monkeypatch.setattr(bandwidth, "LONGER", 2.0)
     known = bandwidth.machine()
     if "cache_L1" not in known:
         pytest.skip("the sizes of the caches are not told here")

@@ -29,6 +29,7 @@ from sklearn.linear_model import LogisticRegression
 
 from bitwatt import deploy, store
 from bitwatt.cli import main
+from bitwatt.deploy import plans
 from bitwatt.deploy.given.loading import case
 from bitwatt.deploy.lab import studied
 from bitwatt.deploy.records import Plan
@@ -282,7 +283,10 @@ def test_what_was_measured_before_an_interruption_is_kept(folder, tmp_path, sent
     """And no process of the study is left behind."""
     words = ["deploy", "model.joblib", "--data", "test.npz", "--trust", "--batch", "1", "--scenarios",
              "sklearn-fp64,numpy", "--out", str(tmp_path), "--no-keep"]  # fmt: skip
-    study = subprocess.Popen([sys.executable, "-m", "bitwatt", *words], cwd=folder, stderr=subprocess.PIPE, text=True)
+    study = subprocess.Popen(
+        [sys.executable, "-m", "bitwatt", *words], cwd=folder, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
+    )  # fmt: skip
     job = tmp_path / "work" / "job.txt"
     until = time.monotonic() + 240
     while time.monotonic() < until and study.poll() is None:
@@ -290,14 +294,16 @@ def test_what_was_measured_before_an_interruption_is_kept(folder, tmp_path, sent
             break
         time.sleep(0.02)
     study.send_signal(sent)
-    said = study.communicate(timeout=60)[1]
+    said = study.communicate(timeout=240)[1]
     assert study.returncode == code
     assert f"interrupted during timing; what was measured until then is in {tmp_path}" in said
     assert "Traceback" not in said
     assert not (tmp_path / "work").exists()
     assert not [line for line in _commands() if str(tmp_path) in line]
     with (tmp_path / "stat_benchmark_runs.csv").open() as file:
-        assert {row["process"] for row in csv.DictReader(file)} == {"0", "1"}
+        timed = {row["process"] for row in csv.DictReader(file)}
+    assert timed >= {"0", "1"}  # and more, where the signal came late
+    assert len(timed) < plans.plan().processes
     assert main(["deploy", "--from", str(tmp_path)]) == 0
     assert "interrupted during timing" in capsys.readouterr().out
 

@@ -64,7 +64,7 @@ def test_files_are_told_together() -> None:
 
 def test_the_budget_ends_what_takes_longer() -> None:
     with pytest.raises(deploy_h200.OutOfTimeError, match="spent"), deploy_h200.budget(0.05):
-        time.sleep(30)
+        time.sleep(600)
     with deploy_h200.budget(0):
         time.sleep(0.1)
 
@@ -79,7 +79,7 @@ def test_what_was_measured_is_kept_when_it_is_ended(tmp_path: Path) -> None:
     while not file.exists() and time.monotonic() < until:  # after the first process that timed
         time.sleep(0.2)
     child.send_signal(signal.SIGTERM)
-    told, _ = child.communicate(timeout=60)
+    told, _ = child.communicate(timeout=240)
     assert child.returncode == 0
     (found,) = json.loads(file.read_text())
     assert (found["model"], found["whole"]) == ("bert-base", False)

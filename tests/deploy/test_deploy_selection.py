@@ -71,7 +71,7 @@ def test_the_limits_can_be_set():
     assert told.recommended.scenario == "onnx-int8"
     strict = findings(rules=Rules(min_gain=0.6))
     assert [one.worthwhile for one in strict.worths] == [False, False]
-    assert "should gain more than 60 %" in strict.worths[0].told
+    assert "which is not more than 60 %" in strict.worths[0].told
     assert strict.recommended.scenario == "onnx-fp32"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def test_energy_is_what_the_counter_says_without_idling(rows: Path) -> None:
     found: dict[str, dict[str, Joules]] = {}
     seen = []
     notes = joules(
-        {"a": toy("a", us=2000), "b": toy("b")}, CALLS, rows, PLAN, rows.parent / "work", found,
+        {"a": toy("a", cpu_us=2000), "b": toy("b")}, CALLS, rows, PLAN, rows.parent / "work", found,
         progress=lambda done, of, what: seen.append(sorted(found)),
     )  # fmt: skip
     assert seen == [[], ["a"]], "what was read of one is there while the next is read"
@@ -47,10 +48,10 @@ def test_energy_is_what_the_counter_says_without_idling(rows: Path) -> None:
         one = found["a"][at]
         assert one.measured_uj is not None
         assert one.cpu_seconds == 2e-6
-        # 20 W while it spins for 2 ms, of which neighbours may take some; the loop around it takes next to nothing.
-        assert 0.2 * BUSY_W * 2000 < one.measured_uj < 1.2 * BUSY_W * 2000
+        # 20 W for 2 ms of CPU time, however long neighbours let it wait; the loop around it takes next to nothing.
+        assert 0.8 * BUSY_W * 2000 < one.measured_uj < 1.3 * BUSY_W * 2000
         assert "a toy counter" in one.source
-        assert "5.0 W" in one.source or "5.1 W" in one.source
+        assert re.search(r"of which (4\.9|5\.\d) W when idle are left out", one.source), one.source
 
 
 @pytest.mark.parametrize("rows", [True], indirect=True)

@@ -6,7 +6,6 @@ import http.client
 import json
 import math
 import re
-import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from bitwatt.deploy.load.connection import address
 from bitwatt.deploy.load.endpoint import bodies, is_loopback
 from bitwatt.errors import BitwattError
 from deploy import load_server
+from receivers import held_port
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_callers_rates_and_an_slo(server: tuple[str, int]) -> None:
     url, pid = server
     told: list[tuple[float, float, str]] = []
     found = load.http(
-        f"{url}/one?seconds=0.005", rows=[[1, 2], [3, 4]], callers=(1, 4), slo="p90<150ms", seconds=0.4, connections=8,
+        f"{url}/one?seconds=0.005", rows=[[1, 2], [3, 4]], callers=(1, 4), slo="p90<150ms", seconds=1.0, connections=8,
         pid=pid, progress=lambda *now: told.append(now),
     )  # fmt: skip
     one, four = (point for point in found.points if point.kind == "closed")
@@ -88,7 +88,7 @@ def test_rows_go_as_the_template_says(url: str) -> None:
     ],
 )
 def test_what_is_no_answer_has_failed(url: str, path: str, why: str) -> None:
-    found = load.http(url + path, seconds=0.1, callers=(2,), slo="p50<1s")
+    found = load.http(url + path, seconds=1.0, callers=(2,), slo="p50<1s")
     (point,) = found.points
     assert point.failed == point.requests > 0
     assert (point.p50_ms, point.max_ms, point.achieved_rate) == (None, None, 0.0)
@@ -100,23 +100,21 @@ def test_what_is_no_answer_has_failed(url: str, path: str, why: str) -> None:
 @pytest.mark.parametrize("path", ["/never", "/drip"])
 def test_an_answer_that_does_not_come_in_time_has_failed(url: str, path: str) -> None:
     began = time.monotonic()
-    found = load.http(url + path, seconds=0.1, callers=(1,), timeout_s=0.4)
-    assert time.monotonic() - began < 20
+    found = load.http(url + path, seconds=1.0, callers=(1,), timeout_s=0.4)
+    assert time.monotonic() - began < 120
     assert found.points[0].failed == found.points[0].requests > 0
     assert "no answer within 0.4 s" in found.points[0].note
 
 
 def test_nobody_there(url: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    found = load.http(f"http://127.0.0.1:{port}/", seconds=0.1, callers=(1,))
+    with held_port() as port:
+        found = load.http(f"http://127.0.0.1:{port}/", seconds=1.0, callers=(1,))
     assert found.points[0].failed == found.points[0].requests > 0
     assert "Refused" in found.note
 
 
 def test_one_that_sometimes_refuses_holds_no_slo_of_its_p99(url: str) -> None:
-    found = load.http(f"{url}/flaky", seconds=0.15, callers=(2,), slo="p99<10s", connections=4, overload=False)
+    found = load.http(f"{url}/flaky", seconds=1.0, callers=(2,), slo="p99<10s", connections=4, overload=False)
     assert found.points[0].requests > found.points[0].failed > 0
     crowded = [point for point in found.points if point.requests > 40]
     assert crowded

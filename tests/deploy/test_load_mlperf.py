@@ -60,7 +60,7 @@ def test_all_four_scenarios_run_in_a_fresh_process(tmp_path: Path, monkeypatch: 
     assert (by_kind["offline"].achieved_rate or 0) > 2 * (by_kind["single-stream"].achieved_rate or 0)  # batches of 256
     assert "mlcommons-loadgen" in found.source
     assert "600 s" in found.note
-    assert 0.2 < by_kind["single-stream"].seconds < 20
+    assert 0.2 < by_kind["single-stream"].seconds < 120
 
 
 def test_what_fails_is_not_fast_there_either() -> None:

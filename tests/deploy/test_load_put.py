@@ -34,17 +34,20 @@ def kinds(found: Load, kind: str) -> list[LoadPoint]:
 
 def test_the_whole_load_in_a_fresh_process(tmp_path: Path) -> None:
     told: list[tuple[float, float, str]] = []
-    found = put(tmp_path, takes=0.004, slo="p95<80ms", callers=(1, 3), progress=lambda *told_: told.append(told_))
+    plan = Plan(load_seconds=1.5)
+    found = put(tmp_path, plan, takes=0.004, slo="p95<80ms", callers=(1, 3), progress=lambda *now: told.append(now))
     one, three = kinds(found, "closed")
     assert (one.callers, three.callers) == (1, 3)
     assert one.p50_ms is not None
     assert one.p50_ms >= 4
     assert one.achieved_rate is not None
     assert three.achieved_rate is not None
-    assert three.achieved_rate > 1.3 * one.achieved_rate  # sleeping callers do not get in each other's way
-    assert found.capacity == max(one.achieved_rate, three.achieved_rate)
+    assert three.p50_ms is not None
+    assert three.p50_ms < 2 * one.p50_ms  # sleeping callers do not get in each other's way: one by one they would wait
+    assert found.capacity in (one.achieved_rate, three.achieved_rate)
+    assert found.capacity >= max(one.achieved_rate, three.achieved_rate) / 1.05
     assert found.highest_rate is None or 0 < found.highest_rate <= found.capacity
-    assert kinds(found, "overload")[0].saturated
+    assert kinds(found, "overload")[-1].saturated
     assert all(point.uss_mb is not None and point.uss_mb > 1 for point in found.points)
     assert found.source == "bitwatt's generator"
     assert told
@@ -54,7 +57,7 @@ def test_the_whole_load_in_a_fresh_process(tmp_path: Path) -> None:
 
 def test_a_model_that_hangs_is_left_and_told(tmp_path: Path) -> None:
     found = put(
-        tmp_path, takes=0.002, stalls_at=60, stalls_s=500, callers=(1,), rates=(100.0, 100.0), timeout_s=0.5,
+        tmp_path, takes=0.002, stalls_at=30, stalls_s=500, callers=(1,), rates=(100.0, 100.0), timeout_s=0.5,
     )  # fmt: skip
     assert "waited for ever" in found.note
     assert found.points[-1].failed >= 1
@@ -64,7 +67,8 @@ def test_a_model_that_hangs_is_left_and_told(tmp_path: Path) -> None:
 
 def test_memory_under_concurrency_grows_with_the_callers(tmp_path: Path) -> None:
     # Each call holds 20 MB: four at once hold at least 40 MB more than one does, samples or not.
-    found = put(tmp_path, takes=0.1, bytes=20_000_000, callers=(1, 4), rates=(5.0,), overload=False)
+    plan = Plan(load_seconds=1.0)
+    found = put(tmp_path, plan, takes=0.5, bytes=20_000_000, callers=(1, 4), rates=(2.0,), overload=False)
     one, four = kinds(found, "closed")
     assert one.uss_mb is not None
     assert four.uss_mb is not None
@@ -72,14 +76,14 @@ def test_memory_under_concurrency_grows_with_the_callers(tmp_path: Path) -> None
 
 
 def test_what_a_model_raises_under_load_is_counted_and_told(tmp_path: Path) -> None:
-    found = put(tmp_path, takes=0.002, raises_from=60, callers=(1,), rates=(50.0,), overload=False)
+    found = put(tmp_path, takes=0.002, raises_from=30, callers=(1,), rates=(50.0,), overload=False)
     assert sum(point.failed for point in found.points) > 0
     assert any("out of handles" in point.note for point in found.points)
     assert all(point.p99_ms is None for point in found.points if point.failed)
 
 
 def test_a_model_that_dies_under_load_is_a_finding(tmp_path: Path) -> None:
-    found = put(tmp_path, takes=0.01, dies_at=45, callers=(1,), rates=(50.0, 50.0, 50.0))
+    found = put(tmp_path, takes=0.01, dies_at=30, callers=(1,), rates=(50.0, 50.0, 50.0))
     assert "SIGKILL" in found.note
     assert "under load" in found.note
     assert found.recovered is None

@@ -8,6 +8,7 @@ import random
 import threading
 import time
 from array import array
+from statistics import median
 from typing import Any
 
 import pytest
@@ -97,6 +98,11 @@ def test_failures_are_never_fast() -> None:
     assert "refused" in found.note
 
 
+def test_a_caller_that_begins_when_the_time_is_over_asks_once() -> None:
+    clock = VirtualClock()
+    assert len(closed_loop(Served(clock, lambda number: SERVICE), 2, 0.0, clock=clock)) == 2
+
+
 def test_a_caller_that_fails_does_not_hammer() -> None:
     clock = VirtualClock()
     trace = closed_loop(Served(clock, lambda number: None), 1, 1.0, clock=clock)
@@ -162,12 +168,12 @@ def test_callers_that_never_come_back_are_left_behind_and_counted() -> None:
         remote, limit_s = False, 0.2
 
         def caller(self) -> Any:
-            return lambda number: str((number >= 5 and not held.wait(30)) or "")
+            return lambda number: str((number >= 5 and not held.wait(300)) or "")
 
     began = time.monotonic()
-    trace = open_loop(Stuck(), array("d", [0.01 * at for at in range(10)]), 0.1, 2, patience_s=0.2)
+    trace = open_loop(Stuck(), array("d", [0.01 * at for at in range(10)]), 0.1, 2, patience_s=3.0)
     closed = closed_loop(Stuck(), 6, 0.1)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 120
     held.set()
     assert trace.stuck == 2
     assert trace.number(UNANSWERED) == 5
@@ -192,8 +198,8 @@ def test_late_starts_are_in_the_latency_and_told() -> None:
     assert "woke" in found.note
 
 
-def test_a_real_queue_waits_as_pollaczek_and_khinchine_say() -> None:
-    """Real time, real threads: W = rate E[S^2] / (2 (1 - rho)) with the service times as they were, noise and all."""
+def test_a_real_queue_waits_for_those_that_came_before_and_for_nothing_else() -> None:
+    """Real time, real threads: a request begins when it is due and the one before it has its answer, noise and all."""
 
     class Sleeps:
         remote, limit_s = False, 30.0
@@ -206,17 +212,13 @@ def test_a_real_queue_waits_as_pollaczek_and_khinchine_say() -> None:
             return call
 
     trace = open_loop(Sleeps(), poisson(200, 1.5, "c"), 1.5, 1, patience_s=30)
-    services = [ms / 1000 for ms in trace.services]
-    rate, mean = len(trace) / 1.5, sum(services) / len(services)
-    wait = rate * sum(service**2 for service in services) / len(services) / (2 * max(0.05, 1 - rate * mean))
-    late = sum(trace.lateness) / len(trace) / 1000
-    measured = trace.mean / 1000 - mean
     assert trace.failed == 0
-    assert measured > wait / 4
-    assert measured < 6 * (wait + late) + 0.02
-    for at in range(1, len(trace)):
-        assert trace.began[at] >= trace.intended[at]
-        assert trace.began[at] >= trace.ended[at - 1]
+    free = [0.0, *trace.ended[:-1]]
+    late = [began - max(due, idle) for began, due, idle in zip(trace.began, trace.intended, free, strict=True)]
+    assert min(late) >= 0
+    assert median(late) < 0.02  # some wait for a processor; the others begin at once
+    waits = [began - due for began, due in zip(trace.began, trace.intended, strict=True)]
+    assert trace.mean == pytest.approx(1000 * sum(waits) / len(waits) + sum(trace.services) / len(trace))
 
 
 def test_a_real_stall_is_in_the_latency_and_not_in_the_service_time() -> None:

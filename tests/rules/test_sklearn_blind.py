@@ -1,8 +1,9 @@
-"""Random settings of all modules, in ten draws (`.blind7`, `.second7`, `.third7`; `.fourth7` and `.fifth7`, with more
-methods, in a file of their own; `.sixth7` to `.eighth7`, with wide data and settings not drawn before; `.ninth7`, what
-was seldom drawn; `.tenth7`, larger and real data, whole numbers, frames, targets in another precision). Each was
-measured before anybody looked at what bitwatt counts for it; afterwards its clear errors were mended, so what is held
-here is what was reached. How each draw did unseen is told in docs/guides/scikit-learn.md."""
+"""Random settings of all modules, in eleven draws (`.blind7`, `.second7`, `.third7`; `.fourth7` and `.fifth7`, with
+more methods, in a file of their own; `.sixth7` to `.eighth7`, with wide data and settings not drawn before; `.ninth7`,
+what was seldom drawn; `.tenth7`, larger and real data, whole numbers, frames, targets in another precision;
+`.eleventh7`, whole numbers of few bits, truth values, mixed frames, data by columns). Each was measured before anybody
+looked at what bitwatt counts for it; afterwards its clear errors were mended, so what is held here is what was reached.
+How each draw did unseen is told in docs/guides/scikit-learn.md."""
 
 from __future__ import annotations
 

@@ -185,11 +185,13 @@ def tree_built(kind: str, metric: str, n: int, f: int, nodes: int, weighted: boo
 
 
 def tree_query(
-    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, splits: int, neighbours: int
-) -> Work:
+    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, splits: int, neighbours: int,
+    *met: int,
+) -> Work:  # fmt: skip
     """The distances it computed, and for every node it looked at (the root and both children of each that it split) how
-    far its box is: 7 for each feature, and a power where the query lies beyond it. A ball is one distance and its root,
-    less the radius, squared again. Lists are sorted, roots taken at the end."""
+    far its box is: 7 for each feature, and a power where the query lies beyond it (of many queries taken from some:
+    hundredths of sides that one box has, `met`). A ball is one distance and its root, less the radius, squared again.
+    Lists are sorted, roots taken at the end."""
     looked = queries + 2 * splits
     roots = neighbours if has_root(metric) else 0
     sorting = SORTING * queries if neighbours > queries else 0
@@ -199,6 +201,7 @@ def tree_query(
         return work + arithmetic(looked * (3 if has_root(metric) else 1), DOUBLE)
     visited = _spread(looked / max(queries, 1), levels_of(nodes))
     beyond = sum(v * b for v, b in zip(visited, _beyond(visited, n, f), strict=True)) / sum(visited)
+    beyond = met[0] / 100 if met else beyond
     return replace(work + arithmetic(looked * (7 * f + box_power(metric) * beyond), DOUBLE), estimated=True)
 
 
@@ -273,7 +276,9 @@ def tree_density(
 
 def neighbourhood_loss(n: int, f: int, components: int, bits: int) -> Work:
     """Neighbourhood components analysis, one evaluation beyond its distances: X·Aᵀ, the softmax of all distances (an
-    exponential and 3), eight operations on each pair, and the gradient (EᵀW)·X."""
+    exponential and 3), eight operations on each pair, and the gradient (EᵀW)·X. Exponentials of far points vanish, of
+    which there are as many as the scale of the data makes."""
     pairs, precision = n * n, of_bits(bits)
     products = gemm(n, f, components, precision) + gemm(components, n, n, precision) + gemm(components, n, f, precision)
-    return products + arithmetic(10 * pairs, precision) + function(EXP, pairs, precision)
+    work = products + arithmetic(10 * pairs, precision) + function(EXP, pairs, precision)
+    return replace(work, estimated=True)

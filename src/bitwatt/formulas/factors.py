@@ -25,6 +25,8 @@ def inv(n: int, bits: int) -> Work:
 
 def solve(n: int, columns: int, bits: int, assumed: str) -> Work:
     precision = of_bits(bits)
+    if assumed == "diagonal":  # divided by its elements, of which the least and the largest are found
+        return Work.of(precision, div=n * columns + n)
     if assumed == "triangular":
         return lapack.triangular_solve(n, columns, precision) + arithmetic(7 * n * n, precision)
     if assumed == "pos":

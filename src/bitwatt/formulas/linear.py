@@ -5,7 +5,7 @@ Everything is a function of sizes: rows, columns, stored elements of a sparse ma
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.arrays import column_means, floats, lanes, row_squares, sparse_width
@@ -32,7 +32,13 @@ class Design:
 
     @classmethod
     def probed(cls, rows: int, columns: int, stored: int, bits: int) -> Design:
-        return cls(rows, columns, stored, SINGLE if bits == 32 else DOUBLE)
+        """As readers tell it: `stored` is -2 where it is dense and columns lie together."""
+        return cls(rows, columns, max(stored, -1), SINGLE if bits == 32 else DOUBLE, stored != -2)
+
+    @classmethod
+    def kept(cls, X: TensorSpec) -> Design:
+        """X as it lies in memory, of solvers that ask for no order."""
+        return replace(cls.of(X), rowwise=not X.columnwise)
 
     def in_precision(self, precision: Precision) -> Design:
         return Design(self.rows, self.columns, self.stored, precision, self.rowwise)
@@ -112,16 +118,21 @@ def stored_product(stored: int, columns: int, precision: Precision) -> Work:
 
 def centred(design: Design, targets: int, *, weighted: bool = False, rescaled: bool = True) -> Work:
     """Means of columns and targets taken off; of a sparse matrix only the means are made (with the variances that
-    come along: 9 per stored element in double). Weights make the means weighted, and scale rows by their root."""
+    come along: 9 per stored element in double). Weights make the means weighted, for which they are added up twice, and
+    scale rows by their root."""
     n, f, p = design.rows, design.columns, design.precision
-    work = arithmetic((1 + weighted) * n * targets + n * targets, p)
+    work = arithmetic((1 + weighted) * n * targets + n * targets + 2 * n * weighted, p)
     if design.is_sparse:
         work += arithmetic(9 * design.elements + 29 * f, DOUBLE)
     else:
         work += column_means(n, f, p) * (1 + weighted) + arithmetic(n * f, p)
-    if weighted and rescaled:
-        work += arithmetic(design.elements + n * targets + n, p)
-    return work
+    return work + rescaled_rows(design, targets) if weighted and rescaled else work
+
+
+def rescaled_rows(design: Design, targets: int) -> Work:
+    """Rows and targets by the root of their weights."""
+    n = design.rows
+    return arithmetic(design.elements + n * targets, design.precision, sqrt=n)
 
 
 def intercepts(features: int, targets: int, precision: Precision) -> Work:

@@ -34,23 +34,25 @@ def _of_sparse_dot(kernel: str, degree: int, shared: float, coef0: float) -> flo
     return whole - _TANH * math.exp(-shared) if kernel == "sigmoid" and not coef0 else whole
 
 
-def trained_kernel(kernel: str, f: int, degree: int, shared: float, coef0: float = 0.0) -> float:
+def trained_kernel(kernel: str, f: int, degree: int, shared: float, coef0: float = 0.0, empty: float = 0.0) -> float:
     """One element of the kernel's matrix while training: RBF from norms that are known, exp(-gamma·(a + b - 2xᵀy)).
-    Sparse rows meet in `shared` features (-1: dense)."""
+    Sparse rows meet in `shared` features (-1: dense); of a share of pairs both are `empty`, and exp(0) is known."""
     if kernel == "precomputed":
         return 0.0
     if kernel == "rbf":
-        return (dot(f) if shared < 0 else 2 * shared) + 4 + _EXP
+        return (dot(f) if shared < 0 else 2 * shared) + 4 + _EXP * (1 - empty)
     return dot(f) + of_dot(kernel, degree) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 
-def predicted_kernel(kernel: str, f: int, degree: int, stored: float, shared: float, coef0: float = 0.0) -> float:
+def predicted_kernel(
+    kernel: str, f: int, degree: int, stored: float, shared: float, coef0: float = 0.0, empty: float = 0.0
+) -> float:
     """One element for a prediction: RBF takes the difference and its product with itself. Sparse rows of together
     `stored` elements are walked along: 2 for each, one less where both have it."""
     if kernel == "precomputed":
         return 0.0
     if kernel == "rbf":
-        return (f + dot(f) if shared < 0 else 2 * stored - shared) + 1 + _EXP
+        return (f + dot(f) if shared < 0 else 2 * stored - shared) + 1 + _EXP * (1 - empty)
     return dot(f) + of_dot(kernel, degree) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 

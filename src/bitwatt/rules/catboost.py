@@ -22,6 +22,8 @@ _ALONE = "MultiClassOneVsAll"
 _MEANS = ("RMSE", "MAE", "Quantile", "MAPE", "MultiRMSE")
 #: What a prediction executes before it looks at rows.
 _BOOKS = 146
+_CLASSIFIER = "catboost.CatBoostClassifier"
+_STAGED = ("staged_predict", "eval_metrics")
 #: A column of categories becomes four statistics of the target (three priors, and a counter), of 15 borders each.
 _CATEGORY = 4 * 15
 _EXPONENTIAL = ("Logloss", "CrossEntropy", "Multi", "Poisson", "Tweedie")
@@ -144,19 +146,27 @@ def predict_log_proba(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     return raw + arithmetic(43 * max(groups, 2) * rows, DOUBLE)
 
 
-@rule(*(f"{model}.{method}" for model in _MODELS for method in ("staged_predict", "eval_metrics")),
-      *(f"catboost.CatBoostClassifier.staged_{what}" for what in ("predict_proba", "predict_log_proba")),
-      family="boosting")  # fmt: skip
+@rule(*(f"{model}.{method}" for model in _MODELS if model != _CLASSIFIER for method in _STAGED), family="boosting")
 def staged(**facts: Any) -> Work:
     """Each tree adds to each row and group, and each stage makes an answer of it: one addition, or 5 operations for
     each metric; where all stages are asked for."""
+    return _stages(facts, 1.0, 52 if facts.get("boost_groups", 1) > 1 else 264)
+
+
+@rule(*(f"{_CLASSIFIER}.{method}" for method in (*_STAGED, "staged_predict_proba", "staged_predict_log_proba")),
+      family="boosting")  # fmt: skip
+def staged_classes(**facts: Any) -> Work:
+    """As numbers; scores begin with those of the first tree."""
+    trees = facts.get("boost_trees", 0)
+    return _stages(facts, (trees - 1) / max(trees, 1), 88)
+
+
+def _stages(facts: dict[str, Any], added: float, books: int) -> Work:
     rows, groups, trees = shape(facts)[0], facts.get("boost_groups", 1), facts.get("boost_trees", 0)
     metrics = facts.get("metrics")
     told = len(metrics) if isinstance(metrics, tuple) else 1
-    loss = str(facts.get("loss_function", ""))
-    begins = groups if loss.startswith("MultiRMSE") else not loss.startswith(("Logloss", "CrossEntropy"))
-    total = rows * trees * (groups + (5 * told if metrics is not None else begins)) + 2 * _BOOKS * trees
-    return replace(arithmetic(0, DOUBLE, add=total), estimated=True)
+    answers = 5 * told if metrics is not None else added * groups
+    return replace(arithmetic(0, DOUBLE, add=trees * (rows * (groups + answers) + books)), estimated=True)
 
 
 @rule(*(f"{model}.get_feature_importance" for model in _MODELS), family="boosting")

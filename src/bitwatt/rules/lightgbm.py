@@ -23,6 +23,7 @@ from bitwatt.rules._boosters import (
 
 _MODELS = tuple(f"lightgbm.LGBM{kind}" for kind in ("Classifier", "Regressor", "Ranker"))
 _LOGISTIC = ("binary", "cross_entropy", "xentropy", "poisson", "gamma", "tweedie")
+_BY_ITSELF = ("multiclassova", "multiclass_ova", "ova", "ovr")
 #: LambdaRank looks its logistic function up in a table of 2^20 values, each an exponential and 5 operations.
 _TABLE = 2**20 * (EXP[0] + 5)
 
@@ -52,8 +53,8 @@ def _pairs(facts: dict[str, Any]) -> float:
 def _link(facts: dict[str, Any]) -> float:
     """Operations that make a probability or a rate of the scores of one row."""
     groups, name = facts.get("boost_groups", 1), facts.get("objective", "")
-    if groups > 1:
-        return float(23 * groups - 19)
+    if groups > 1:  # each class by itself has a logistic function
+        return float(23 * groups if name.startswith(_BY_ITSELF) else 23 * groups - 19)
     if name.startswith(("binary", "cross_entropy", "xentropy")):
         return 24
     return EXP[0] if name.startswith(("poisson", "gamma", "tweedie")) else 0

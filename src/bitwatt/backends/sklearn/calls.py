@@ -24,14 +24,17 @@ Call = tuple[Plan, facts.Known, facts.Known, facts.Given, tuple[tuple[tuple[Any,
 #: Phase, scope, and what was called there.
 Note = tuple[str, str, Call]
 
-#: So many calls are noted before they are counted, and so many different ones are held before they go to the ledger:
-#: few enough to be young when they are thrown away.
+#: So many calls are noted before they are counted, and of so many different ones the ops are remembered: few enough to
+#: be young when they are thrown away.
 MANY = 256
 
 
-def _told(call: Call) -> Op:
+def _told(call: Call, arguments: dict[tuple[Plan, facts.Given], facts.Items]) -> Op:
     plan, parameters, learnt, given, probes = call
-    known = parameters.items + learnt.items + facts.named(plan.function, given.values, given.keywords)
+    named = arguments.get((plan, given))
+    if named is None:
+        named = arguments[plan, given] = facts.named(plan.function, given.values, given.keywords)
+    known = parameters.items + learnt.items + named
     if probes:
         known += (("probes", _sorted([(*what, times) for what, times in probes])),)
     return Op(plan.name, known, (given.out,) if given.out is not None else ())
@@ -51,8 +54,9 @@ class Calls:
         self, phases: tuple[str, ...], layers: dict[str, Layer], lost: Callable[[str, Exception], None]
     ) -> None:
         self._phases, self._layers, self._lost = phases, layers, lost
-        self._known: dict[Note, int] = {}
-        self._ops: dict[Call, Op] = {}  # of those that are known
+        self._ops: dict[Call, Op] = {}
+        self._arguments: dict[tuple[Plan, facts.Given], facts.Items] = {}  # of them, by name
+        self._paths: dict[str, str] = {}  # of phases that were found
         self.waiting: list[Note] = []
         self._ledger = Ledger()
         self._lock = threading.Lock()
@@ -65,45 +69,33 @@ class Calls:
     def count(self) -> None:
         with self._lock:
             self._count()
-            if len(self._known) >= MANY:
-                self._enter()
 
     def ledger(self) -> Ledger:
         """All of them until now."""
         with self._lock:
             self._count()
-            self._enter()
             return self._ledger
 
     def _count(self) -> None:
         batch = self.waiting[:]
         del self.waiting[: len(batch)]  # other threads may have noted more by now
-        known, ops = self._known, self._ops
-        for note, times in Counter(batch).items():
-            if note in known:
-                known[note] += times
-                continue
-            _, scope, call = note
+        if len(self._ops) >= MANY:
+            self._ops, self._arguments = {}, {}
+        ops, paths, layers, add = self._ops, self._paths, self._layers, self._ledger.add
+        for (found, scope, call), times in Counter(batch).items():
             op = ops.get(call)
             if op is None:
                 plan = call[0]
                 try:
-                    op = ops[call] = _told(call)  # at once: what it is read from may be let go
+                    op = ops[call] = _told(call, self._arguments)  # at once: what it is read from may be let go
                 except Exception as error:
                     self._lost(f"{plan.kind.__name__}.{plan.method}", error)
                     continue
-            known[note] = times
-            if scope not in self._layers:
-                self._layers[scope] = Layer(call[0].kind.__name__)
-
-    def _enter(self) -> None:
-        paths: dict[str, str] = {}
-        for (found, scope, call), times in self._known.items():
-            phase = paths.get(found)
-            if phase is None:
-                phase = paths[found] = phase_path(found, self._phases, self._phases)
-            self._ledger.add(phase, scope, self._ops[call], times)
-        self._known, self._ops = {}, {}
+            if found not in paths:
+                paths[found] = phase_path(found, self._phases, self._phases)
+            add(paths[found], scope, op, times)
+            if scope not in layers:
+                layers[scope] = Layer(call[0].kind.__name__)
 
     @property
     def size(self) -> int:

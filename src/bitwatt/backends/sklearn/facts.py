@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from operator import is_, itemgetter
 from typing import Any
 
-from numpy import ndarray
+from numpy import float64, ndarray
 
 from bitwatt.backends.sklearn import specs
 from bitwatt.backends.sklearn.specs import MANY, PLAIN, SHORT, UNKNOWN
@@ -36,8 +36,10 @@ class Known:
     __slots__ = ("_items", "_later")
 
     def __init__(self, items: Items) -> None:
-        self._items = items
-        self._later = any(type(value) is Later for _, value in items)
+        self._items, self._later = items, False
+        for _, value in items:
+            if type(value) is Later:
+                self._later = True
 
     @property
     def items(self) -> Items:
@@ -67,9 +69,13 @@ _parameters: dict[type, tuple[str, ...]] = {}
 _getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
 _settings: dict[tuple[Any, ...], Known] = {}
-#: By class: values of parameters that were last asked for, if they were plain, and what was told of them.
-_recent: dict[type, tuple[tuple[Any, ...], Known]] = {}
-_learnt: dict[tuple[Any, ...], Known] = {}
+#: By class and values of parameters: equal ones that were last asked for, if they were plain, and what was told then.
+_recent: dict[tuple[type, tuple[Any, ...]], tuple[tuple[Any, ...], Known]] = {}
+#: What was read of attributes: their names, what decides what is told of them, that, all that is known, and what
+#: readers told beside it.
+_Alike = tuple[tuple[str, ...], list[Any], Facts, Known, Facts]
+_learnt: dict[tuple[Any, ...], _Alike] = {}
+_alike: dict[type, _Alike] = {}  # the last one of each class
 _given: dict[tuple[Any, ...], Given] = {}
 _fitted_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 #: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
@@ -176,24 +182,29 @@ def _values(kind: type, held: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _set_again(kind: type, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
-    """The same. Most of the time it is a clone of the one before that is asked for: its values are the same objects."""
-    recent = _recent.get(kind)
+    """The same. Most of the time it is a clone of one before that is asked for: its values are the same objects."""
+    try:
+        recent = _recent.get((kind, values))
+    except TypeError:  # a list, an array
+        return _set(kind, values)
     if recent is not None and all(map(is_, values, recent[0])):
         return recent
     plain, told = _set(kind, values)
     if plain is not None:
-        _recent[kind] = plain, told
+        if len(_recent) > MANY:
+            _recent.clear()
+        _recent[kind, values] = plain, told
     return plain, told
 
 
 def _set(kind: type, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
     """The values, if they are plain, and what is told of them."""
     plain: tuple[Any, ...] | None = values
-    types = tuple(map(type, values))  # 1 and 1.0 and True are equal, and not the same
+    types = tuple([type(value) for value in values])  # 1 and 1.0 and True are equal, and not the same
     if not PLAIN.issuperset(types):  # an estimator, a list, an array: it may change, and must not be held
         plain = None
         values = tuple([value if type(value) in PLAIN else specs.told(value) for value in values])
-        types = tuple(map(type, values))
+        types = tuple([type(value) for value in values])
     key = (kind, values, types)
     told = _settings.get(key)
     if told is None:
@@ -219,7 +230,7 @@ def _parameter_names(kind: type) -> tuple[str, ...]:
 
 def forget() -> None:
     """Estimators may be fitted anew between sessions, where nobody sees it; and nothing of the program's is kept."""
-    for table in (_last, _settings, _recent, _learnt, _given):
+    for table in (_last, _settings, _recent, _learnt, _alike, _given):
         table.clear()
     specs.forget()
 
@@ -236,21 +247,32 @@ def outdated(estimator: Any) -> None:
 
 
 def _learned(estimator: Any, kind: type, held: Mapping[str, Any]) -> Known:
-    key = _marks(held)
+    names = _names_of(tuple(held))
+    marks = _marks(names, held)
     more: Facts = {}
     for reader in _readers_for(kind):
         more |= reader(estimator)
-    if more:
-        key += more.items()
-        if Later in map(type, more.values()):  # nobody knows yet what that will be
-            return Known(tuple((_attributes(estimator) | more).items()))
-    place = tuple(key)
-    told = _learnt.get(place)
-    if told is None:
+    recent = _alike.get(kind)
+    if recent is not None and recent[0] is not names:
+        recent = None
+    if Later in [type(value) for value in more.values()]:  # nobody knows yet what that will be
+        return _fitted(_attributes(names, marks, held, recent), more)
+    if recent is not None and recent[1] == marks and recent[4] == more:  # most of the time
+        return recent[3]
+    place = (names, *marks, *more.items())
+    found = _learnt.get(place)
+    if found is None:
         if len(_learnt) > MANY:
             _learnt.clear()
-        told = _learnt[place] = Known(tuple((_attributes(estimator) | more).items()))
-    return told
+        attributes = _attributes(names, marks, held, recent)
+        found = _learnt[place] = names, marks, attributes, _fitted(attributes, more), more
+    _alike[kind] = found
+    return found[3]
+
+
+def _fitted(attributes: Facts, more: Facts) -> Known:
+    found = {name: told for name, told in attributes.items() if told is not UNKNOWN}
+    return Known(tuple((found | more).items()))
 
 
 def _readers_for(kind: type) -> tuple[Reader, ...]:
@@ -261,28 +283,43 @@ def _readers_for(kind: type) -> tuple[Reader, ...]:
     return known
 
 
-def _marks(held: Mapping[str, Any]) -> list[Any]:
-    """What decides what `_attributes` says, quickly."""
-    names = _names_of(tuple(held))
-    key: list[Any] = [names]
+def _marks(names: tuple[str, ...], held: Mapping[str, Any]) -> list[Any]:
+    """What decides what `_told` says of attributes. It is asked for after every fit, as `specs.marks` is for every
+    call."""
+    found: list[Any] = []
     for name in names:
         value = held[name]
         kind = type(value)
-        if kind is ndarray and name not in _NEWS:
-            key += specs.mark(value)
+        if name in _NEWS:
+            told = _told(name, value)
+            found.append((type(told), told))
+        elif kind is ndarray:
+            shape = value.shape
+            if len(shape) > 1:
+                found.append((shape, value.dtype, value.flags.fnc))
+            elif shape and (shape[0] > SHORT or value.dtype.kind not in "iu"):
+                found.append((shape, value.dtype))
+            else:
+                found.append((ndarray, tuple(value.tolist()) if shape else value.item()))
         elif kind is int or kind is str:
-            key += (kind, value if name not in _NEWS else "")
+            found.append((kind, value))
+        elif kind is float or kind is float64 or value is None:
+            found.append(kind)
         else:
             told = _told(name, value)
-            key += (type(told), told)
-    return key
+            found.append((type(told), told))
+    return found
 
 
-def _attributes(estimator: Any) -> Facts:
-    """Sizes and numbers of things."""
-    held = estimator.__dict__
-    found = {name: _told(name, held[name]) for name in _names_of(tuple(held))}
-    return {name: told for name, told in found.items() if told is not UNKNOWN}
+def _attributes(names: tuple[str, ...], marks: list[Any], held: Mapping[str, Any], recent: _Alike | None) -> Facts:
+    """Sizes and numbers of things: those that differ from what was read last are told anew."""
+    if recent is None:
+        return {name: _told(name, held[name]) for name in names}
+    found = recent[2].copy()
+    for name, mark, before in zip(names, marks, recent[1], strict=True):
+        if mark != before:
+            found[name] = _told(name, held[name])
+    return found
 
 
 def _told(name: str, value: Any) -> Any:

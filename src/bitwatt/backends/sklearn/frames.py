@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from bitwatt.backends.sklearn.names import listed_name, steps_of
+from bitwatt.backends.sklearn.names import parts_like, steps_of
 
 #: Names, and what they name: a part, or the qualified name of its class where the part is in another process.
 Parts = tuple[tuple[str, Any], ...]
@@ -42,16 +42,17 @@ class Frame:
         for name, part in self.kinds:
             if part is child:
                 return name
-        if self.estimator is not None and (known := listed_name(self.estimator, child)) is not None:
-            return known
-        parts, kind = self.parts(), type(child)
-        if not parts:
-            return kind.__name__
-        for name, part in parts:
+        kind = type(child)
+        held = [] if self.estimator is None else parts_like(self.estimator, child)
+        for name, part in held:
             if part is child:
                 return name
-        alike = {name for name, part in parts if type(part) is kind or (type(part) is str and part == qualified(kind))}
-        return alike.pop() if len(alike) == 1 else kind.__name__
+        if self.kinds:
+            held += [
+                one for one in self.kinds if type(one[1]) is kind or (type(one[1]) is str and one[1] == qualified(kind))
+            ]
+        alike = {name for name, _ in held} if held else ()
+        return next(iter(alike)) if len(alike) == 1 else kind.__name__
 
 
 def framed(

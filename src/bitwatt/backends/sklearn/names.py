@@ -94,16 +94,22 @@ def maybe_parts(estimator: Any) -> set[type]:
     return found - _NEVER
 
 
-def listed_name(estimator: Any, child: Any) -> str | None:
-    """The first of those names, where the part is in a list of them: the quick way for most."""
+def parts_like(estimator: Any, child: Any) -> list[tuple[str, Any]]:
+    """Those of `steps_of` that are the child or of its class; quickly, for it is asked for every child."""
+    kind: Any = type(child)
     held = estimator.__dict__
+    found: list[tuple[str, Any]] = []
     for attribute in _LISTS:
         parts = held.get(attribute)
         if parts is not None and isinstance(parts, (list, tuple)):
             for part in parts:
-                if isinstance(part, tuple) and len(part) >= 2 and part[1] is child:
-                    return str(part[0])
-    return None
+                if isinstance(part, tuple) and len(part) >= 2 and type(part[1]) is kind:
+                    if part[1] is child:
+                        return [(str(part[0]), child)]
+                    found.append((str(part[0]), part[1]))
+    if _is_part(kind):
+        found += [(name.rstrip("_"), part) for name, part in held.items() if type(part) is kind and name[:1] != "_"]
+    return found
 
 
 _LISTS = ("steps", "transformers", "transformer_list", "estimators")

@@ -8,6 +8,7 @@ of plain products. What shows none of these has a time and no parts.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -85,18 +86,19 @@ def here(artefact: Artefact, inputs: Any, batches: Sequence[int], threads: int, 
 
     runtime = runtimes.runtime(artefact.runtime)
     loaded = runtime.load(artefact, threads)
+    again = functools.cache(lambda: runtime.load(artefact, threads))
     own = getattr(runtime, "breakdown", None)
     for batch in batches:
         if own is not None:
             yield own(artefact, loaded, inputs, batch)
         else:
-            yield split(artefact, loaded, lambda: runtime.load(artefact, threads), cut(inputs, batch), batch, seconds)
+            yield split(artefact, loaded, again, cut(inputs, batch), batch, seconds)
 
 
 def split(
     artefact: Artefact, loaded: Any, load: Callable[[], Any], batches: Iterator[Any], batch: int, seconds: float
 ) -> Breakdown:
-    """By what was loaded; `load` gives a second copy, which may be changed."""
+    """By what was loaded; `load` gives a second copy, which is watched meanwhile."""
     from bitwatt.deploy.breakdown import estimators, modules, onnxruntime, products, timeline
 
     if hasattr(loaded, "session"):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 from bitwatt.deploy.breakdown.timeline import Part, Timeline, compare
@@ -41,11 +42,12 @@ def split(loaded: Any, load: Callable[[], Any], batches: Iterator[Any], batch: i
     again = copy.copy(loaded) if note else load()
     module = getattr(again, called)
     timeline = Timeline(_clock(module), "rows and results, outside the module")
-    if note:
-        setattr(again, called, timeline.wrap(module, Part("all of the module", core=1)))
-    elif not _watch(timeline, module):
-        note = "no module multiplies by weights of its own: all of it is taken as the operator"
-    timed = compare(loaded.predict, lambda rows: timeline.of(lambda: again.predict(rows)), batches, seconds)
+    with ExitStack() as stack:
+        if note:
+            setattr(again, called, timeline.wrap(module, Part("all of the module", core=1)))
+        elif not _watch(timeline, module, stack):
+            note = "no module multiplies by weights of its own: all of it is taken as the operator"
+        timed = compare(loaded.predict, lambda rows: timeline.of(lambda: again.predict(rows)), batches, seconds)
     source = f"modules of torch {torch.__version__}, medians of {timed.calls} calls"
     return Breakdown(batch, timed.stages, timed.overhead, timed.plain_ms, source, note)
 
@@ -64,18 +66,27 @@ def _opaque(module: Any) -> str:
     return ""
 
 
-def _watch(timeline: Timeline, module: Any) -> int:
-    """How many parts are core."""
+def _watch(timeline: Timeline, module: Any, stack: ExitStack) -> int:
+    """How many parts are core. All are as before when the stack is left."""
     cores = 0
     for name, part in module.named_modules():
         core, leaf = _is_core(part), not any(True for _ in part.children())
         if core or leaf:
             label = Part(f"{name or 'module'} ({type(part).__name__})", core=int(core))
-            part.forward = timeline.wrap(part.forward, label)
+            _put(timeline, part, label, stack)
             cores += core
         elif part is module:
-            part.forward = timeline.wrap(part.forward, Part("between modules"))
+            _put(timeline, part, Part("between modules"), stack)
     return cores
+
+
+def _put(timeline: Timeline, module: Any, part: Part, stack: ExitStack) -> None:
+    held = vars(module)
+    if "forward" in held:
+        stack.callback(held.__setitem__, "forward", held["forward"])
+    else:
+        stack.callback(held.pop, "forward")
+    module.forward = timeline.wrap(module.forward, part)
 
 
 def _is_core(part: Any) -> bool:

@@ -1,8 +1,9 @@
 """Inside a session of ONNX Runtime: its own profile of nodes, in a second session over the same file.
 
 The profiler writes whole microseconds and takes some itself for each node, so that a node under a few µs reads a floor,
-not its time; the note says how many do. What is outside the graph, from the caller's rows to tensors and back, is timed
-around the session's call.
+not its time; the note says how many do. In a loop it takes them for each node of each turn, many times what the loop
+itself takes: a loop's time is what the other nodes leave of the plain session's. What is outside the graph, from the
+caller's rows to tensors and back, is timed around the session's call.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ DROPPED, LEAST, MOST = 20, 30, 1000
 MOST_US = 10.0
 #: Parts that add up to more than so many plain calls are not believed without a word.
 MUCH = 1.2
+#: Operators that run graphs of their own.
+LOOPS = frozenset({"Scan", "Loop", "If"})
 
 
 class Between:
@@ -53,23 +56,22 @@ def split(artefact: Artefact, loaded: Any, batches: Iterator[Any], batch: int, s
     with tempfile.TemporaryDirectory() as scratch:
         profiled = _profiled(plain, _file(artefact), Path(scratch))
         try:
-            outside, walls, profiled_walls, runs = _alternate(loaded, plain, profiled, batches, seconds)
+            plainly, walls, profiled_walls, runs = _alternate(loaded, plain, profiled, batches, seconds)
         finally:
             loaded.session = plain
         profile = json.loads(Path(profiled.end_profiling()).read_text(encoding="utf-8"))
         nodes, constants = _optimised(Path(scratch) / "optimised.onnx")
-    timed = medians(profile, drop=DROPPED)
     overhead, plain_ms = slower(walls, profiled_walls), median(walls) / 1e6
-    stages, note = _stages(timed, nodes, constants, overhead * plain_ms * 1e3)
-    feeding, reading = (median(part) / 1e6 for part in zip(*outside, strict=True))
+    feeding, running, reading = (median(part) / 1e6 for part in zip(*plainly, strict=True))
+    timed, told = without_turns(medians(profile, drop=DROPPED), running * 1e3)
+    stages, note = _stages(timed, nodes, constants, overhead * plain_ms * 1e3 / events(profile))
     stages = (
         Stage("rows to tensors, outside the graph", PREPROCESS, feeding), *stages,
         Stage("tensors to results, outside the graph", POSTPROCESS, reading),
     )  # fmt: skip
     times = sum(stage.ms for stage in stages) / plain_ms
-    if times > MUCH:
-        more = f"the parts add up to {times:.2g} times a plain call: the profiler's time is in them, in loops for every"
-        note = "; ".join([*([note] if note else []), f"{more} node of every turn"])
+    much = f"the parts add up to {times:.2g} times a plain call: the profiler's time is in them" if times > MUCH else ""
+    note = "; ".join(one for one in (told, note, much) if one)
     import onnxruntime
 
     source = (
@@ -105,10 +107,11 @@ def _profiled(session: Any, file: Path, scratch: Path) -> Any:
 
 def _alternate(
     loaded: Any, plain: Any, profiled: Any, batches: Iterator[Any], seconds: float
-) -> tuple[list[tuple[int, int]], list[int], list[int], int]:
-    """Plain and profiled calls by turns, so that what a neighbour takes is taken from both."""
+) -> tuple[list[tuple[int, int, int]], list[int], list[int], int]:
+    """Plain and profiled calls by turns, so that what a neighbour takes is taken from both. Of plain ones, in ns, what
+    comes before the session's run, the run, what comes after, and the whole; of profiled ones the whole."""
     between = Between(plain)
-    outside: list[tuple[int, int]] = []
+    parts: list[tuple[int, int, int]] = []
     walls: list[int] = []
     profiled_walls: list[int] = []
     with uncollected():
@@ -125,11 +128,11 @@ def _alternate(
                     profiled_walls.append(ended - began)
                 else:
                     walls.append(ended - began)
-                    outside.append((between.began - began, ended - between.ended))
+                    parts.append((between.began - began, between.ended - between.began, ended - between.ended))
             if len(walls) >= DROPPED + MOST:
                 break
     drop = _dropped(len(walls), DROPPED)
-    return outside[drop:], walls[drop:], profiled_walls[drop:], len(walls) - drop
+    return parts[drop:], walls[drop:], profiled_walls[drop:], len(walls) - drop
 
 
 def _dropped(runs: int, wanted: int) -> int:
@@ -149,11 +152,28 @@ def medians(profile: Sequence[Mapping[str, Any]], drop: int = DROPPED) -> list[t
         if event["ts"] < loop_ends:
             continue
         args = event["args"]
-        if args["op_name"] in ("Scan", "Loop", "If"):
+        if args["op_name"] in LOOPS:
             loop_ends = event["ts"] + event["dur"]
         key = (event["name"].removesuffix("_kernel_time"), args["op_name"], str(args.get("node_index", "")))
         seen.setdefault(key, []).append(float(event["dur"]))
     return [(name, op, median(times[_dropped(len(times), drop) :])) for (name, op, _), times in seen.items()]
+
+
+def events(profile: Sequence[Mapping[str, Any]]) -> float:
+    """Nodes that the profiler wrote down for a run, with those of every turn of a loop."""
+    nodes = sum(event.get("cat") == "Node" for event in profile)
+    return nodes / max(sum(event.get("name") == "model_run" for event in profile), 1) or 1.0
+
+
+def without_turns(timed: Sequence[tuple[str, str, float]], run_us: float) -> tuple[list[tuple[str, str, float]], str]:
+    """Loops share what a plain run has left beside the other nodes, if that is less than what they read."""
+    loops = sum(us for _, op, us in timed if op in LOOPS)
+    left = max(run_us - sum(us for _, op, us in timed if op not in LOOPS), 0.0)
+    if loops <= left:
+        return list(timed), ""
+    names = ", ".join(dict.fromkeys(op for _, op, _ in timed if op in LOOPS))
+    told = f"the profiler takes time in every turn of {names}: its time is what the other nodes leave of a plain run"
+    return [(name, op, us * left / loops if op in LOOPS else us) for name, op, us in timed], told
 
 
 def _optimised(file: Path) -> tuple[list[Node], set[str]]:
@@ -167,6 +187,7 @@ def _optimised(file: Path) -> tuple[list[Node], set[str]]:
 def _stages(
     timed: Sequence[tuple[str, str, float]], nodes: Sequence[Node], constants: set[str], added_us: float
 ) -> tuple[tuple[Stage, ...], str]:
+    """`added_us` is what the profiler takes for a node."""
     placed = groups(nodes, constants)
     notes = []
     if not placed:
@@ -176,7 +197,7 @@ def _stages(
         if i is None:
             notes.append(f"{op} {name} is not in the optimised graph: taken as part of the operator")
         stages.append(Stage(f"{op} {name}", placed[i] if placed and i is not None else LINEAR, us / 1e3))
-    floor = min(added_us / max(len(timed), 1), MOST_US)
+    floor = min(added_us, MOST_US)
     if low := sum(us <= floor for _, _, us in timed):
         notes.append(
             f"{low} of {len(timed)} nodes read no more than what the profiler takes for a node here, {floor:.1f} µs: "

@@ -27,8 +27,11 @@ def split(loaded: Any, again: Any, batches: Iterator[Any], batch: int, seconds: 
     import numpy as np
 
     timeline = Timeline(whole="the product")
-    again.steps = Steps(timeline, again.steps)
-    again.head = timeline.wrap(again.head, HEAD)
-    timed = compare(loaded.predict, lambda rows: timeline.of(lambda: again.predict(rows)), batches, seconds)
+    steps, head = again.steps, again.head
+    again.steps, again.head = Steps(timeline, steps), timeline.wrap(head, HEAD)
+    try:
+        timed = compare(loaded.predict, lambda rows: timeline.of(lambda: again.predict(rows)), batches, seconds)
+    finally:
+        again.steps, again.head = steps, head
     source = f"lines of numpy {np.__version__}, medians of {timed.calls} calls"
     return Breakdown(batch, timed.stages, timed.overhead, timed.plain_ms, source)

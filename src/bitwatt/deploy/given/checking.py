@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.given import estimators
 from bitwatt.deploy.given import rows as rows_of
 from bitwatt.deploy.given.datafiles import TARGETS
@@ -83,10 +85,10 @@ def sizes(model: Any, inputs: Any, y: Any) -> None:
     if not rows:
         raise BitwattError("the data has no rows")
     if y is not None and len(y) != rows:
-        raise BitwattError(f"there are {rows} rows and {len(y)} targets")
+        raise BitwattError(f"{amount(rows, 'row')} and {amount(len(y), 'target')} do not go together")
     expected, given = getattr(model, "n_features_in_", None), rows_of.features(inputs)
     if expected and given is not None and given != expected:
-        raise BitwattError(f"the model takes {expected} features, the data has {given}")
+        raise BitwattError(f"the model takes {amount(expected, 'feature')}, the data has {given}")
 
 
 def tried(model: Any, framework: str, inputs: Any, method: str) -> Any:
@@ -98,11 +100,13 @@ def tried(model: Any, framework: str, inputs: Any, method: str) -> Any:
     where = np.unique(np.concatenate([np.arange(min(FEW, rows_of.count(inputs))), odd]))
     few = rows_of.take(inputs, where)
     try:
-        if framework == "torch":
-            from bitwatt.deploy.given import modules
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is wrong with the rows is told below
+            if framework == "torch":
+                from bitwatt.deploy.given import modules
 
-            return modules.answer(model, few)
-        return estimators.answer(model, method, few)
+                return modules.answer(model, few)
+            return estimators.answer(model, method, few)
     except Exception as error:
         raise BitwattError(_why(model, inputs, blank, error)) from error
 
@@ -210,4 +214,4 @@ def narrow(train: Any, inputs: Any) -> None:
         return
     there, here = rows_of.features(train), rows_of.features(inputs)
     if there is not None and there != here:
-        raise BitwattError(f"the training rows have {there} features, the data has {here}")
+        raise BitwattError(f"the training rows have {amount(there, 'feature')}, the data has {here}")

@@ -33,6 +33,11 @@ def last(model: Any) -> Any:
     return model if best is None else last(best)
 
 
+def clusters(model: Any) -> bool:
+    """Whether its labels are clusters: which number one has is chance, and says nothing of any class."""
+    return hasattr(last(model), "cluster_centers_")
+
+
 def is_a(model: Any, *names: str) -> bool:
     return bool({kind.__name__ for kind in type(model).__mro__} & set(names))
 

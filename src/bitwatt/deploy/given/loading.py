@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bitwatt.deploy.given import checking, datafiles, modelfiles
+from bitwatt.deploy.given import checking, datafiles, estimators, modelfiles
 from bitwatt.deploy.given import rows as rows_of
 from bitwatt.deploy.records import Case
 from bitwatt.errors import BitwattError
@@ -62,7 +62,8 @@ def case(
         method = checking.question(model, inputs, classes)
     if framework == "torch":
         classes = modules.classes(output, y)
-    checking.targets(classes, y, output)
+    if not estimators.clusters(model):
+        checking.targets(classes, y, output)
     checking.narrow(train, inputs)
     found = Case(
         model, framework, name or type(model).__name__, inputs, y, method, classes, train, path,
@@ -115,7 +116,7 @@ def _method(model: Any, asked: str | None) -> str:
 
 def _scored(case: Case) -> None:
     """A metric that cannot be computed is told before anything is measured."""
-    from bitwatt.deploy.given import estimators, modules
+    from bitwatt.deploy.given import modules
     from bitwatt.deploy.judging import quality
 
     if case.target is None:

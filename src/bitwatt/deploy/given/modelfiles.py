@@ -55,6 +55,9 @@ def _loaded(path: Path) -> Any:
         raise
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
+        if _lies_here(package):
+            sys.path.append(str(Path.cwd()))  # last, so that it hides nothing
+            return _loaded(path)
         raise BitwattError(f"{path.name} needs the package {package}, which is not installed here") from error
     except AttributeError as error:
         raise BitwattError(
@@ -66,6 +69,13 @@ def _loaded(path: Path) -> Any:
     except Exception as error:  # a class may run anything when it is unpickled
         lines = str(error).strip().splitlines() or [""]
         raise BitwattError(f"{path.name} cannot be loaded: {type(error).__name__}: {lines[0]}".rstrip(": ")) from error
+
+
+def _lies_here(package: str) -> bool:
+    """Whether a module of the user's own lies in the folder they are in, where the command `bitwatt` does not look."""
+    here = Path.cwd()
+    there = (here / package).is_dir() or (here / f"{package}.py").is_file()
+    return bool(package) and there and str(here) not in sys.path
 
 
 def _joblib(path: Path) -> Any:

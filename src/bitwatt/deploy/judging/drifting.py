@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from bitwatt.deploy.amounts import amount
+from bitwatt.deploy.given import estimators
 from bitwatt.deploy.given import rows as rows_of
 from bitwatt.deploy.records import Case, Checked
 
@@ -84,11 +86,14 @@ def balance(case: Case) -> Checked:
     import numpy as np
 
     name = "class balance"
+    if estimators.clusters(case.model):
+        return Checked(name, None, "the model finds clusters, which are no classes")
     if case.classes is None or case.target is None:
         return Checked(name, None, "there are no classes" if case.classes is None else "no targets were given")
     shares = {str(label): float(np.mean(case.target == label)) for label in case.classes}
     least, most = min(shares, key=lambda one: shares[one]), max(shares, key=lambda one: shares[one])
-    told = f"{len(shares)} classes, from {shares[least]:.1%} ({least}) to {shares[most]:.1%} ({most}) of the rows"
+    count = amount(len(shares), "class", "classes")
+    told = f"{count}, from {shares[least]:.1%} ({least}) to {shares[most]:.1%} ({most}) of the rows"
     rare = [label for label, share in shares.items() if share < RARE / len(shares)]
     if rare:
         return Checked(name, False, f"{told}: accuracy hardly shows {', '.join(rare[:5])}, balanced accuracy does")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bitwatt.deploy.given import estimators
 from bitwatt.deploy.judging import asking, doubts
 from bitwatt.deploy.judging.asking import Answers
 from bitwatt.deploy.records import Case, Quality, Scenario
@@ -95,7 +96,7 @@ def score(case: Case, outputs: Any) -> tuple[str, float | None, tuple[float, flo
 
     y = case.target
     found = labels(case, outputs)
-    if y is None or (case.metric is None and found is not None and _clusters(case)):
+    if y is None or (case.metric is None and found is not None and estimators.clusters(case.model)):
         return _named(case, found), None, None
     if case.metric is None and found is not None:
         right = int((~differ(np.asarray(y), found)).sum())
@@ -109,12 +110,6 @@ def score(case: Case, outputs: Any) -> tuple[str, float | None, tuple[float, flo
     except ValueError as error:
         raise BitwattError(f"the metric {name} cannot be computed: {error}") from error
     return name, value, bootstrap(lambda at: asked(y[at], outputs[at], None if found is None else found[at]), len(y))
-
-
-def _clusters(case: Case) -> bool:
-    from bitwatt.deploy.given import estimators
-
-    return hasattr(estimators.last(case.model), "cluster_centers_")
 
 
 def _named(case: Case, found: Any) -> str:
@@ -162,7 +157,7 @@ def _by_class(case: Case, outputs: Any) -> dict[str, Any]:
     """Share of each class that is found, and the mean of these."""
     import numpy as np
 
-    if case.target is None or _clusters(case):
+    if case.target is None or estimators.clusters(case.model):
         return {}
     found = labels(case, outputs)
     wrong = differ(np.asarray(case.target), found)
@@ -182,7 +177,7 @@ def differences(case: Case, mine: Any, other: Any) -> dict[str, Any]:
     ours, theirs = labels(case, mine), labels(case, other)
     if ours is not None and theirs is not None:
         found["flips"] = int(differ(ours, theirs).sum())
-        if case.target is not None and not _clusters(case):
+        if case.target is not None and not estimators.clusters(case.model):
             y = np.asarray(case.target)
             found["mcnemar_p"] = mcnemar(~differ(y, ours), ~differ(y, theirs))
     if mine.dtype.kind == "f" and mine.shape == other.shape:

@@ -56,7 +56,7 @@ def closed_loop(target: Target, callers: int, seconds: float, *, clock: Clock = 
         began, ended, outcomes = logs[me]
         number = me
         now = clock.perf_counter() - start
-        while now < seconds and len(began) * callers < _MOST:
+        while (now < seconds or not began) and len(began) * callers < _MOST:  # once at least: it may have begun late
             error = call(number)
             after = clock.perf_counter() - start
             began.append(now)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.load.percentiles import enough, percentile
 from bitwatt.deploy.load.slo import Condition
 from bitwatt.deploy.load.trace import DROPPED, Trace
@@ -59,7 +60,9 @@ def _doubts(trace: Trace, slo: Sequence[Condition], rate: float | None, busy: fl
     size, found = len(trace), []
     wanted = [(one.name, one.needed) for one in slo] or [("p99", enough(99))]
     if trace.failed < size or not size:  # where none is answered there is nothing to be sure of
-        found += [f"{name} is uncertain: {size} requests, {need} are needed" for name, need in wanted if size < need]
+        found += [
+            f"{name} is uncertain: {amount(size, 'request')}, {need} are needed" for name, need in wanted if size < need
+        ]
     if trace.failed:
         most = trace.errors.most_common(1)
         why = f", most often {most[0][0]}" if most else ""
@@ -67,7 +70,7 @@ def _doubts(trace: Trace, slo: Sequence[Condition], rate: float | None, busy: fl
     if dropped := trace.number(DROPPED):
         found.append(f"{dropped} were dropped after they had waited too long")
     if trace.stuck:
-        found.append(f"{trace.stuck} callers never came back")
+        found.append(f"{amount(trace.stuck, 'caller')} never came back")
     if busy is not None and busy > _BUSY:
         found.append(f"the generator took {busy:.0%} of a core: the rate may be its limit, not the server's")
     late, all_of_it = percentile(trace.lateness, 95), percentile(trace.latencies, 95)

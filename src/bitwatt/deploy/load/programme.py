@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.load.bench import Bench, StuckError
 from bitwatt.deploy.load.percentiles import interval, percentile
 from bitwatt.deploy.load.recovery import Recovery, overload
@@ -106,7 +107,7 @@ def _sureness(bench: Bench, trace: Trace) -> str:
     """What the confirming window says of each condition, and how far that can be trusted."""
     told = ""
     for one in bench.slo:
-        told += f"; {one.name} {trace.statistic(one.percent):.3g} ms of {len(trace)} requests"
+        told += f"; {one.name} {trace.statistic(one.percent):.3g} ms of {amount(len(trace), 'request')}"
         if one.percent is not None and one.percent < 100:
             low, high = interval(trace.latencies, one.percent)
             upper = "unknown" if high is None or not math.isfinite(high) else f"{high:.3g}"

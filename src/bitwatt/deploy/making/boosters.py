@@ -7,12 +7,20 @@ import sys
 from functools import cache
 from typing import Any
 
+from bitwatt.deploy.given import estimators
+
 
 def register() -> None:
     """For those that are imported: a model of the others cannot be here."""
     for library in ("xgboost", "lightgbm", "catboost"):
         if library in sys.modules:
             _register(library)
+
+
+def converters(model: Any) -> tuple[str, ...]:
+    """Packages that convert it, besides skl2onnx."""
+    kinds = {type(part).__module__.partition(".")[0] for part in estimators.parts(model)}
+    return ("onnxmltools",) if kinds & {"xgboost", "lightgbm"} else ()
 
 
 @cache

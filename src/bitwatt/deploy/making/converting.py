@@ -16,6 +16,9 @@ from bitwatt.deploy.records import Case, UnfitError
 
 #: In which onnxruntime folds texts to lower case: the first that this machine knows. C knows ASCII alone.
 LOCALES = ("en_US.UTF-8", "C.UTF-8", "C")
+#: What scikit-learn takes for a word unless told otherwise, and the same for onnxruntime, whose \w is ASCII alone. Left
+#: to itself the converter has words end at letters beyond ASCII, and keeps those of one letter between two others.
+WORDS, UNICODE_WORDS = r"(?u)\b\w\w+\b", r"[\p{L}\p{N}_]{2,}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,14 @@ def _vectorises(part: Any) -> bool:
     return estimators.is_a(part, "CountVectorizer", "TfidfVectorizer")
 
 
+def _read(vectoriser: Any, locale: str) -> dict[str, Any]:
+    """How texts are read: in which locale, and what is a word."""
+    told = {"locale": locale} if locale else {}
+    if vectoriser.analyzer == "word" and vectoriser.token_pattern == WORDS:
+        told["tokenexp"] = UNICODE_WORDS
+    return told
+
+
 def _graph(case: Case, feeds: list[dict[str, Any]], locale: str) -> Any:
     import skl2onnx
     from skl2onnx.common import data_types as types
@@ -120,8 +131,8 @@ def _graph(case: Case, feeds: list[dict[str, Any]], locale: str) -> Any:
     # None at all, and skl2onnx gives a classifier in a pipeline those of ZipMap, which not all have.
     options[id(final)] = {"raw_scores": True} if case.method == "decision_function" else {}
     for part in estimators.parts(estimator):
-        if _vectorises(part) and locale:
-            options[id(part)] = {"locale": locale}
+        if _vectorises(part) and (told := _read(part, locale)):
+            options[id(part)] = told
         if estimators.is_a(part, "VotingClassifier"):
             part.flatten_transform = False  # its converter insists, though it matters to transform alone
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from collections.abc import Mapping
@@ -57,7 +58,7 @@ def reach(options: Mapping[str, Any]) -> None:
 
 def versions(*packages: str) -> dict[str, str]:
     """By distribution, of what is installed."""
-    known = packages_distributions()
+    known = _distributions()
     found = {}
     for package in dict.fromkeys(name.partition(".")[0] for name in packages):
         for distribution in known.get(package, [package])[:1]:
@@ -66,6 +67,12 @@ def versions(*packages: str) -> dict[str, str]:
             except PackageNotFoundError:
                 continue
     return found
+
+
+@functools.cache
+def _distributions() -> Mapping[str, list[str]]:
+    """By package: reading what is installed takes a third of a second, and several artefacts ask."""
+    return packages_distributions()
 
 
 def size(folder: Path, files: tuple[str, ...]) -> int:

@@ -19,8 +19,9 @@ from bitwatt.deploy.records import Counts
 CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 DRAM = "DRAM"
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-#: Seconds for a cache, and for main memory, where one copy takes long; the share of a cache that a copy fills.
-SECONDS, LONGER, FILLED = 0.03, 0.3, 0.5
+#: Seconds for a cache, and for main memory, where one copy takes long; the share of a cache that a copy fills;
+#: and how many copies there are at least.
+SECONDS, LONGER, FILLED, LEAST = 0.03, 0.3, 0.5, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +130,11 @@ def copied(size: int, seconds: float = SECONDS) -> float | None:
     source, target = (np.full(half, fill, np.uint8).view(f"V{half}") for fill in (1, 0))
     times = max(1, int(4e6 // half))
     read, written = (np.lib.stride_tricks.as_strided(one, (times,), (0,)) for one in (source, target))
-    best = 0.0
+    best, stretches = 0.0, 0
     np.copyto(written, read)
     until = time.perf_counter() + seconds
-    while best == 0.0 or time.perf_counter() < until:
+    while stretches < LEAST or time.perf_counter() < until:
+        stretches += 1
         began = time.perf_counter()
         np.copyto(written, read)
         best = max(best, 2 * half * times / (time.perf_counter() - began))

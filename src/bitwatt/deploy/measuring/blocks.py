@@ -11,6 +11,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Sequence
+from statistics import median
 from time import perf_counter_ns, process_time_ns
 from typing import Any
 
@@ -24,6 +25,8 @@ LEAST_CALLS, MOST_CALLS, LONG = 3, 48, 5
 LEAST_BLOCKS = 5
 #: Different batches that are taken in turn.
 FEEDS = 64
+#: Laps without a call, for what the clocks take.
+TARES = 101
 
 Predict = Callable[[Any], Any]
 
@@ -43,10 +46,12 @@ def time_blocks(job: dict[str, Any], tell: children.Tell) -> None:
         limit_torch(job["threads"])
     gc.collect()
     gc.freeze()  # what libraries and models hold is not looked through again between blocks
+    tare = clocks_ns()
     for done, batch in enumerate(chance.sample(job["batches"], len(job["batches"]))):
         apart = {name for name, other in job["skip"] if other == batch}
         chosen = {name: predict for name, predict in predicts.items() if name not in apart}
-        _cell(job, tell, chosen, batching.batches(rows, batch, FEEDS), batch, chance, done / len(job["batches"]))
+        feeds = batching.batches(rows, batch, FEEDS)
+        _cell(job, tell, chosen, feeds, batch, chance, done / len(job["batches"]), tare)
 
 
 def told(error: BaseException) -> str:
@@ -61,6 +66,7 @@ def _cell(
     batch: int,
     chance: random.Random,
     done: float,
+    tare: int,
 ) -> None:
     began, found = time.monotonic(), []
     for block in range(job["blocks"]):
@@ -68,7 +74,7 @@ def _cell(
         for position, name in enumerate(chance.sample(list(predicts), len(predicts))):
             tell.at(name, f"at batch size {batch}", done + block / job["blocks"] / len(job["batches"]))
             try:
-                walls, cpus = laps(predicts[name], feeds, start, job["block_ms"])
+                walls, cpus = laps(predicts[name], feeds, start, job["block_ms"], tare)
             except Exception as error:
                 del predicts[name]
                 tell.result({"scenario": name, "batch": batch, "failure": told(error)})
@@ -79,8 +85,21 @@ def _cell(
     tell.result({"batch": batch, "blocks": found})
 
 
-def laps(predict: Predict, feeds: Sequence[Any], start: int, block_ms: float) -> tuple[list[int], list[int]]:
-    """Wall and CPU time of each call of a block, in ns."""
+def clocks_ns() -> int:
+    """CPU time that reading the clocks takes of a lap, beyond what it takes of its wall time: one of them is a call of
+    the system, which costs a third of what a small product does."""
+    spent = []
+    for _ in range(TARES):
+        cpu, wall = process_time_ns(), perf_counter_ns()
+        wall, cpu = perf_counter_ns() - wall, process_time_ns() - cpu
+        spent.append(cpu - wall)
+    return max(int(median(spent)), 0)
+
+
+def laps(
+    predict: Predict, feeds: Sequence[Any], start: int, block_ms: float, tare: int = 0
+) -> tuple[list[int], list[int]]:
+    """Wall and CPU time of each call of a block, in ns; of the latter, `tare` is the clocks'."""
     walls: list[int] = []
     cpus: list[int] = []
     enough, count = block_ms * 1e6, len(feeds)
@@ -91,7 +110,7 @@ def laps(predict: Predict, feeds: Sequence[Any], start: int, block_ms: float) ->
             rows = feeds[at % count]
             cpu, wall = process_time_ns(), perf_counter_ns()
             predict(rows)
-            wall, cpu = perf_counter_ns() - wall, process_time_ns() - cpu
+            wall, cpu = perf_counter_ns() - wall, max(process_time_ns() - cpu - tare, 0)
             if at == start and cpu < LONG * enough:
                 continue
             walls.append(wall)

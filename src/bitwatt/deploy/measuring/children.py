@@ -168,13 +168,12 @@ def _results(path: Path) -> list[dict[str, Any]]:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """With what it started: it leads a session of its own."""
-    if child.poll() is None:
-        with suppress(ProcessLookupError):  # it has ended just now
-            if hasattr(os, "killpg"):
-                os.killpg(child.pid, signal.SIGKILL)
-            else:
-                child.kill()
+    """With what it started, which may still be there when it has ended: it leads a session of its own."""
+    with suppress(ProcessLookupError, PermissionError):  # all have ended
+        if hasattr(os, "killpg"):
+            os.killpg(child.pid, signal.SIGKILL)
+        else:
+            child.kill()
     child.wait()
     if child.stdin is not None:
         child.stdin.close()

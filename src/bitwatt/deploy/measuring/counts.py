@@ -6,54 +6,71 @@ prediction. A runtime that has a method `counts(artefact, rows, batch)` answers 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from bitwatt.config import Settings
 from bitwatt.deploy.judging import restoring
 from bitwatt.deploy.measuring import batching
-from bitwatt.deploy.records import Artefact, Case, Counts
+from bitwatt.deploy.records import Artefact, Case, Counts, Loaded
 from bitwatt.pricing import COUNTED, totals
 from bitwatt.records import Run
 from bitwatt.session import measure
+
+Load = Callable[[], Loaded]
 
 
 def of(artefact: Artefact, case: Case, batch: int) -> Counts:
     """In this process. Nothing here stops the lab: what cannot be counted is null, and why is told."""
     rows = batching.batch(case.inputs, 0, batch)
     with restoring.threads():
-        return told(artefact, rows, batch, case.framework, lambda: _native(case, rows))
+        return told(artefact, rows, batch, case.framework, _loader(artefact), lambda: _native(case, rows))
 
 
-def told(artefact: Artefact, rows: Any, batch: int, framework: str, native: Callable[[], Any] | None) -> Counts:
+def told(
+    artefact: Artefact, rows: Any, batch: int, framework: str, load: Load, native: Callable[[], Any] | None
+) -> Counts:
     """`native` is what to watch where the artefact itself calls nothing that rules are written for."""
     try:
-        return _counted(artefact, rows, batch, framework, native)
+        return _counted(artefact, rows, batch, framework, load, native)
     except Exception as error:  # a graph or an estimator that no rule was written for
         return Counts(source=f"not counted: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
 
 
 def each(artefact: Artefact, inputs: Any, batches: Sequence[int], framework: str, native: Artefact | None) -> list[Any]:
     """All batch sizes, as plain data: in a child."""
-    from bitwatt.deploy import documents, runtimes
+    from bitwatt.deploy import documents
+
+    load, baseline = _loader(artefact), None if native is None else _loader(native)
 
     def watch(rows: Any) -> Callable[[], Any] | None:
-        return None if native is None else lambda: runtimes.load(native).predict(rows)
+        return None if baseline is None else lambda: baseline().predict(rows)
 
     given = {batch: batching.batch(inputs, 0, batch) for batch in batches}
-    return [documents.as_json(told(artefact, rows, batch, framework, watch(rows))) for batch, rows in given.items()]
+    return [
+        documents.as_json(told(artefact, rows, batch, framework, load, watch(rows))) for batch, rows in given.items()
+    ]
 
 
-def _counted(artefact: Artefact, rows: Any, batch: int, framework: str, native: Callable[[], Any] | None) -> Counts:
+def _loader(artefact: Artefact) -> Load:
+    """Loads it when it is first asked for, and no second time."""
+    from bitwatt.deploy import runtimes
+
+    return functools.cache(lambda: runtimes.load(artefact))
+
+
+def _counted(
+    artefact: Artefact, rows: Any, batch: int, framework: str, load: Load, native: Callable[[], Any] | None
+) -> Counts:
     from bitwatt.deploy import runtimes
 
     runtime = runtimes.runtime(artefact.runtime)
     if (own := getattr(runtime, "counts", None)) is not None:
         found: Counts = own(artefact, rows, batch)
         return found
-    loaded = runtime.load(artefact, 1)
+    loaded = load()
     graph = next((name for name in artefact.files if name.endswith(".onnx")), "")
     if graph and hasattr(loaded, "session"):
         return priced(
@@ -76,7 +93,7 @@ def _graph(path: Path, loaded: Any, rows: Any, batch: int) -> Run:
     return run
 
 
-@lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=1)
 def _executed(path: Path, written_ns: int, device: str) -> Any:
     """For all batch sizes: it takes a process of its own to find out."""
     from bitwatt.deploy.making import integers

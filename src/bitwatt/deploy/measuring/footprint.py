@@ -16,6 +16,7 @@ from statistics import median
 from typing import Any
 
 from bitwatt.deploy import runtimes
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.measuring import batching, children, memory
 from bitwatt.deploy.measuring.timing import Progress
 from bitwatt.deploy.measuring.worker import limit_torch
@@ -125,8 +126,8 @@ def _joined(parts: Sequence[Mapping[str, Any]]) -> Footprint:
                 spread[name] = min(known), max(known)
     del values["cold_ms"]  # the sum of medians; its spread is of whole processes
     first, count = parts[0]["first_batch"], len(parts)
-    source = f"{count} fresh process{'es' if count > 1 else ''}: {parts[0]['source']}"
-    source += f"; the first answer is of {first} row{'s' if first > 1 else ''}"
+    source = f"{amount(count, 'fresh process', 'fresh processes')}: {parts[0]['source']}"
+    source += f"; the first answer is of {amount(first, 'row')}"
     return Footprint(processes=len(parts), spread=spread, source=source, **values)
 
 

@@ -13,6 +13,7 @@ from statistics import median
 from typing import Any
 
 from bitwatt.deploy import runtimes
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.measuring import batching, children
 from bitwatt.deploy.measuring.timing import Progress
 from bitwatt.deploy.measuring.worker import limit_torch
@@ -56,7 +57,7 @@ def joules(
         }  # fmt: skip
         ended = children.run(job, folder, threads=threads, core=turn, timeout_s=timeout_s)
         if ended.failure:
-            notes.append(f"the energy of {name} with {threads} threads is not known: {ended.failure}")
+            notes.append(f"the energy of {name} with {amount(threads, 'thread')} is not known: {ended.failure}")
         known = {one["batch"]: one for one in ended.results}
         for batch in plan.batches:
             at = cell(batch, threads)

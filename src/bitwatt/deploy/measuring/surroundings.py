@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
+from bitwatt.deploy.amounts import amount
+
 PROC = Path("/proc")
 SPEEDS = Path("/sys/devices/system/cpu")
 #: Above these the machine is called busy: runnable tasks of others per core, shares of time.
@@ -59,7 +61,7 @@ def _said(found: Mapping[str, float], cores: int) -> list[str]:
     said = []
     load = found.get("load_1min_before", 0.0)
     if load > BUSY_LOAD * cores:
-        said.append(f"the machine was busy when this began: load {load:.1f} on {cores} cores")
+        said.append(f"the machine was busy when this began: load {load:.1f} on {amount(cores, 'core')}")
     words = {
         "steal_share": "of the processors' time was taken by the hypervisor",
         "cpu_stall_share": "of the time something waited for a processor",

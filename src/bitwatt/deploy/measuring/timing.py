@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.measuring import children
 from bitwatt.deploy.records import CONTROL, Artefact, Call, Plan
 
@@ -85,7 +86,7 @@ def _process(
         if not ended.failure:
             break
         if not ended.at:
-            note = f"a process with {threads} threads was lost before it began: {ended.failure}"
+            note = f"a process with {amount(threads, 'thread')} was lost before it began: {ended.failure}"
             found.notes += [] if note in found.notes else [note]
             return
         found.failures[ended.at.removesuffix(CONTROL)] = ended.failure
@@ -104,7 +105,7 @@ def _failed(found: Timed, skip: set[tuple[str, int, int]], result: Mapping[str, 
     key = (name, result["batch"], threads)
     if key not in skip:
         skip.update([key, (name + CONTROL, *key[1:])])
-        found.notes.append(f"{name} fails at batch size {key[1]} with {threads} threads: {result['failure']}")
+        found.notes.append(f"{name} fails at batch size {key[1]} with {amount(threads, 'thread')}: {result['failure']}")
 
 
 def _calls(result: Mapping[str, Any], process: int, threads: int) -> list[Call]:

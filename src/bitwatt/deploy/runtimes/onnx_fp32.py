@@ -74,18 +74,19 @@ def keep(
     """A graph as a file, with what the runtime makes of it. Without one integer node it is not ranked as INT8."""
     import onnx
 
-    from bitwatt.deploy.making import integers, saving
+    from bitwatt.deploy.making import boosters, integers, saving
 
     onnx.save(model, folder / FILE)
     device = case.options.get("device", "cpu")
     precision = integers.inspect(folder / FILE, asked, device)
     noted = (*notes, precision.note) if precision.note else notes
+    converters = ("skl2onnx", *boosters.converters(case.model)) if case.framework == "sklearn" else ("torch",)
     if device != "cpu" and len(providers(device)) == 1:
         device, noted = "cpu", (*noted, "runs on the CPU: this onnxruntime has no kernels for CUDA")
     return Artefact(
         name, name, str(folder), (FILE,), case.method, saving.size(folder, (FILE,)), precision,
         ("numpy", "onnxruntime"),
-        saving.versions("onnxruntime", "numpy", "onnx", "skl2onnx" if case.framework == "sklearn" else "torch"),
+        saving.versions("onnxruntime", "numpy", "onnx", *converters),
         "onnx-fp32" if asked == "int8" and not precision.integer_nodes else "",
         {"feeds": feeds, "tail": tail, "device": device}, noted,
     )  # fmt: skip

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.records import CONTROL, Call
 from bitwatt.deploy.statistics import table
 from bitwatt.deploy.statistics.ratios import log_ratios
@@ -44,7 +45,7 @@ class Control:
         if not self.comparisons:
             return "no control was timed"
         wrong = [one for one in self.comparisons if one.verdict in (FASTER, SLOWER)]
-        here = "; ".join(f"at batch size {one.batch} with {one.threads} threads {one.told}" for one in wrong)
+        here = "; ".join(f"at batch size {one.batch} with {amount(one.threads, 'thread')} {one.told}" for one in wrong)
         said = f"{self.baseline} was told apart from itself {here}" if wrong else f"{self.baseline} equals itself"
         return f"{said}; false alarms here and now: {self.alarms} of {self.tried} ({100 * (self.rate or 0):.1f} %)"
 

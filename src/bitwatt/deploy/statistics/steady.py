@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import median
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.records import Call
 
 #: A block is cold when it is slower than the second half of its process by this share, and by so many deviations.
@@ -46,8 +47,8 @@ def marked(calls: Sequence[Call]) -> tuple[list[Call], list[str]]:
     ]
     processes = Counter(key[:3] for key in series)
     notes = [
-        f"{name} at batch size {batch} with {threads} threads was never steady: it was still getting faster after half "
-        f"of the blocks, in {count} of {processes[name, batch, threads]} processes"
+        f"{name} at batch size {batch} with {amount(threads, 'thread')} was never steady: it was still getting faster "
+        f"after half of the blocks, in {count} of {amount(processes[name, batch, threads], 'process', 'processes')}"
         for (name, batch, threads), count in never.items()
         if 2 * count > processes[name, batch, threads]  # in some it is chance: a neighbour went away
     ]

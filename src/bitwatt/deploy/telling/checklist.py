@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.records import Checked, LoadPoint, Quality, Scenario
 from bitwatt.deploy.telling.quantised import lost
 from bitwatt.deploy.telling.ranking import number
@@ -51,7 +52,8 @@ def _items(findings: Findings) -> Iterator[Checked]:
 def _iterations(findings: Findings) -> Checked:
     counts = [int(row["calls"] or 0) for row in findings.rows if not row["failure"]]
     least = min(counts, default=0)
-    told = f"{least:,} timed calls of each scenario and setting at least, in {findings.processes} processes"
+    processes = amount(findings.processes, "process", "processes")
+    told = f"{amount(least, 'timed call')} of each scenario and setting at least, in {processes}"
     return Checked(f"{_LEAST}+ iterations", least >= _LEAST if counts else None, told)
 
 
@@ -138,7 +140,7 @@ def _under_load(findings: Findings, scenario: Scenario) -> Checked:
     told = f"{milliseconds(most.p95_ms)} at {_loaded(most)}"
     if load.recovered is not None:
         told += ", recovered after saturation" if load.recovered else ", did not recover after saturation"
-    told += f", {failed} requests failed" if failed else ""
+    told += f", {amount(failed, 'request')} failed" if failed else ""
     passed = load.recovered is not False and not failed
     if load.slo:
         holds = load.highest_rate is not None
@@ -150,7 +152,7 @@ def _under_load(findings: Findings, scenario: Scenario) -> Checked:
 def _loaded(point: LoadPoint) -> str:
     if point.offered_rate is not None:
         return f"{rate(point.offered_rate)} ({point.kind})"
-    return f"{point.callers or 1} callers ({point.kind})"
+    return f"{amount(point.callers or 1, 'caller')} ({point.kind})"
 
 
 def _memory(findings: Findings, scenario: Scenario) -> Checked:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bitwatt.comparing.drawing import draw, markdown_table, plain, wrapped
 from bitwatt.comparing.tables import Column, Table
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.documents import as_json
 from bitwatt.deploy.records import Load, LoadPoint
 from bitwatt.deploy.telling.words import milliseconds, rate
@@ -47,7 +48,7 @@ def table(load: Load) -> Table:
 def offered(point: LoadPoint) -> str:
     if point.offered_rate is not None:
         return rate(point.offered_rate)
-    return f"{point.callers or 1} caller{'s' if (point.callers or 1) > 1 else ''}"
+    return amount(point.callers or 1, "caller")
 
 
 def sentences(load: Load) -> list[str]:

@@ -98,7 +98,9 @@ def _sections(findings: Findings) -> Iterator[Section]:
 
 def _table(table: Table) -> str:
     rows = [[plain(cell) for cell in row] for row in table.rows]
-    numbers = [i for i, column in enumerate(table.columns) if not column.left]
+    # a column of single words is set as numbers are, which are not broken: fp64 is not fp6 and 4
+    words = [all(" " not in row[i] for row in rows) for i in range(len(table.columns))]
+    numbers = [i for i, column in enumerate(table.columns) if not column.left or (i and words[i])]
     return plain_table(table.title, [plain(column.title) for column in table.columns], rows, numbers)
 
 
@@ -117,12 +119,12 @@ def _breakdown(findings: Findings) -> str:
             over = "?" if parts.overhead is None else percent(parts.overhead)
             rest = "none" if (parts.unattributed_ms or 0) < 0 else milliseconds(parts.unattributed_ms)
             rows.append((plain(one.name), str(batch), *cells, rest, over, plain(parts.source)))
-            notes += [f"{one.name}: {parts.note}"] if parts.note else []
+            notes += [f"{one.name}, batch {batch}: {parts.note}"] if parts.note else []
     if not rows:
         return ""
     heads = ("Scenario", "Batch", "Preprocessing", "Linear operator", "Postprocessing", "Outside of it",
              "Profiler's overhead", "From")  # fmt: skip
-    told = "".join(note(plain(one)) for one in dict.fromkeys(notes))
+    told = "".join(note(plain(one)) for one in notes)
     return (
         drawn.parts_of_calls(findings, findings.study.plan.batches)
         + plain_table("Parts", heads, rows, range(1, 7))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.records import Breakdown, Scenario, Study
 from bitwatt.deploy.telling.duels import FASTER, SLOWER, Duel
 from bitwatt.deploy.telling.ranking import Ranker
@@ -19,6 +20,8 @@ _CASTS = re.compile(r"(?i)quantize(?!.*(?:matmul|gemm|conv))|dequantize")
 _INTEGER_UNITS = ("vnni", "amx_int8", "asimddp", "i8mm", "dotprod")
 #: A share of a call's time that is worth a word, and one below which a part is no bottleneck.
 _FELT, _SMALL = 0.1, 0.5
+#: And the share that parts must account for to be told.
+_KNOWN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ def _worth(study: Study, ranker: Ranker, scenario: Scenario, other: Scenario, ro
     duel = ranker.duels.get((scenario.name, other.name, batch, threads))
     loss, metric = lost(ranker, scenario, other)
     gain = None if duel is None else 1 - duel.ratio
-    where = f"batch {batch}" + (f", {threads} threads" if len(study.plan.threads) > 1 else "")
+    where = f"batch {batch}" + (f", {amount(threads, 'thread')}" if len(study.plan.threads) > 1 else "")
     parts = [f"{metric} not known" if loss is None else f"{of_change(-loss)} {metric}"]
     parts.append("latency not known" if duel is None or gain is None else f"{of_change(-gain)} latency{_told(duel)}")
     head = f"{label(scenario)}, {where}: {', '.join(parts)} against {other.name}"
@@ -102,7 +105,7 @@ def _worth(study: Study, ranker: Ranker, scenario: Scenario, other: Scenario, ro
     if not shown:
         why.append("it is slower" if duel.verdict == SLOWER else "no gain of latency is shown")
     elif gain <= rules.min_gain:
-        why.append(f"it gains {percent(gain)} and should gain more than {percent(rules.min_gain)}")
+        why.append(f"it gains {percent(gain)}, which is not more than {percent(rules.min_gain)}")
     reasons = tuple(causes(study, scenario, other, batch)) if gain <= rules.min_gain or not shown else ()
     told = f"{head}: not worthwhile ({'; '.join(why)})"
     return Worth(scenario.name, other.name, batch, threads, loss, gain, False, told, reasons)
@@ -158,9 +161,13 @@ def causes(study: Study, scenario: Scenario, other: Scenario, batch: int) -> Ite
 
 
 def _whole(parts: Breakdown | None) -> float | None:
+    """Of a call; None where parts account for less than half of it: the rest may be neighbours', and shares of it would
+    say nothing."""
     if parts is None or not parts.stages:
         return None
-    return parts.plain_ms or sum(stage.ms for stage in parts.stages) or None
+    known = sum(stage.ms for stage in parts.stages)
+    whole = parts.plain_ms or known
+    return whole if whole and known >= _KNOWN * whole else None
 
 
 def _casting(parts: Breakdown | None) -> float | None:

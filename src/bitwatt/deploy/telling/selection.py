@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.records import Study
 from bitwatt.deploy.telling.duels import FASTER, SLOWER
 from bitwatt.deploy.telling.quantised import Worth, lost, worths
@@ -46,7 +47,8 @@ class Chooser:
     def low_latency(self) -> Choice:
         rule = (
             f"shortest median latency at {self.where} among those that lose less than {percent(self.rules.max_loss)}; "
-            "among those not told apart, the one with less memory"
+            "among those not told apart, the one with less memory, but the native one where it takes no more than "
+            f"{percent(self.rules.margin)} more"
         )
         name, tied = self.quickest(self.good_enough())
         why = "" if name is None else f"{self.latency(name)}{self.against_native(name)}{_tied(tied)}"
@@ -120,7 +122,8 @@ class Chooser:
             return Choice("recommendation", None, rule, self.nothing())
         native = self.native()
         gained = [name for name in self.good_enough() if self._gains(name, native) and self._worth(name)]
-        name, tied = self.quickest(gained)
+        unasked = [name for name in gained if self.ranker.scenarios[name].quality is None]
+        name, tied = self.quickest([name for name in gained if name not in unasked])
         if name is None:
             if native is None:
                 name, tied = self.quickest([name for name in self.good_enough() if self._worth(name)])
@@ -130,6 +133,8 @@ class Chooser:
                 return Choice("recommendation", name, rule, why if name else self.nothing(), tied)
             doubted = [name for name in self.rows if self.doubtful(name) and self._gains(name, native)]
             why = f"{listed(doubted)}: quicker, but perhaps another model, see beware" if doubted else ""
+            if unasked:  # it was interrupted before they were
+                why = f"quicker, but not asked what they predict: {listed(unasked)}"
             why = why or "no other is worth its conversion"
             return Choice("recommendation", native, rule, f"{self.latency(native)}; {why}")
         why = f"{self.latency(name)}{self.against_native(name)}; {self.kept(name)}{_tied(tied)}"
@@ -140,7 +145,7 @@ class Chooser:
     @property
     def where(self) -> str:
         batch, threads = self.setting
-        return f"batch {batch}, {threads} thread{'s' if threads > 1 else ''}"
+        return f"batch {batch}, {amount(threads, 'thread')}"
 
     def native(self) -> str | None:
         return self.ranker.native
@@ -172,12 +177,18 @@ class Chooser:
         return lost(self.ranker, self.ranker.scenarios[name], self.ranker.scenarios[reference])
 
     def quickest(self, names: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
-        """And those that are not shown to be slower; among all of them the one with the least memory is taken."""
+        """And those that are not shown to be slower; among all of them the one with the least memory is taken. For a
+        difference of memory that counts as none, the native one is not given up."""
         if not names:
             return None, ()
         first = min(names, key=lambda name: number(self.rows[name], "latency_ms_per_sample") or 0)
         level = [n for n in names if n == first or self.ranker.duel(first, n, *self.setting) != FASTER]
         chosen = min(level, key=lambda name: (self._or_last(name, "memory_mb"), self._or_last(name, "artefact_bytes")))
+        native = self.native()
+        if native in level and self._or_last(native, "memory_mb") <= (1 + self.rules.margin) * self._or_last(
+            chosen, "memory_mb"
+        ):
+            chosen = native
         return chosen, tuple(name for name in level if name != chosen)
 
     def quality(self, name: str) -> float | None:
@@ -210,7 +221,13 @@ class Chooser:
             return []
         if flips is not None:
             return [f"{flips:,} of {quality.rows:,} labels flip"]
-        return [] if quality.max_difference is None else [f"values differ by {quality.max_difference:.2g} at most"]
+        if quality.max_difference is None:
+            return []
+        return [
+            f"values differ by {quality.max_difference:.2g} at most"
+            if quality.max_difference
+            else "values are the same"
+        ]
 
     def nothing(self) -> str:
         return "nothing that was timed is good enough" if self.rows else "nothing was timed in this setting"

@@ -3,6 +3,7 @@ to take. A pure function of the findings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.comparing.pareto import Axis, Front, front
@@ -10,6 +11,7 @@ from bitwatt.deploy.documents import as_json
 from bitwatt.deploy.records import Study, cell
 from bitwatt.deploy.telling.ranking import DIMENSIONS, Best, Ranker, number, setting_of
 from bitwatt.deploy.telling.selection import Choice, usual
+from bitwatt.deploy.telling.tradeoffs import Row
 
 if TYPE_CHECKING:
     from bitwatt.deploy.telling.findings import Findings
@@ -21,7 +23,8 @@ AXES = (
     Axis("memory_mb", "MB"),
 )
 _LATENCY = next(one for one in DIMENSIONS if one.name == "best_latency")
-_TOLD = {axis.name: one for axis in AXES for one in DIMENSIONS if one.column == axis.name}
+#: Stands for the first where there are no labels to be accurate about.
+_FLIPS = Axis("flips", "")
 
 
 def settings(study: Study) -> list[tuple[int, int]]:
@@ -31,7 +34,9 @@ def settings(study: Study) -> list[tuple[int, int]]:
 def pareto(ranker: Ranker, setting: tuple[int, int]) -> tuple[Front, tuple[str, ...]]:
     """The front in one setting, and those that are beaten only by what the measurements cannot tell from them."""
     rows = {str(row["scenario"]): row for row in ranker.rows if setting_of(row) == setting}
-    found = front(AXES, {name: {a.name: number(row, a.name) for a in AXES} for name, row in rows.items()})
+    axes = _axes(list(rows.values()))
+    found = front(axes, {name: {a.name: number(row, a.name) for a in axes} for name, row in rows.items()})
+    told = [one for axis in axes for one in DIMENSIONS if one.column == axis.name]
     undecided = tuple(
         point.name
         for point in found.points
@@ -39,10 +44,19 @@ def pareto(ranker: Ranker, setting: tuple[int, int]) -> tuple[Front, tuple[str, 
         and not any(
             ranker.tells_apart(dimension, rows[other], rows[point.name])
             for other in point.beaten_by
-            for dimension in _TOLD.values()
+            for dimension in told
         )
     )
     return found, undecided
+
+
+def _axes(rows: Sequence[Row]) -> tuple[Axis, ...]:
+    """Those of which something is known, so that what nobody measured leaves nobody out."""
+    first, *others = AXES
+    known = [one for one in (first, _FLIPS, *others) if any(number(row, one.name) is not None for row in rows)]
+    if first in known and _FLIPS in known:
+        known.remove(_FLIPS)
+    return tuple(known) if len(known) > 1 else AXES
 
 
 def document(findings: Findings) -> dict[str, Any]:
@@ -82,7 +96,7 @@ def _best(best: Best | None, column: str) -> dict[str, Any] | None:
 def _pareto(ranker: Ranker, setting: tuple[int, int]) -> dict[str, Any]:
     found, undecided = pareto(ranker, setting)
     return {
-        "axes": {axis.name: "less is better" if axis.lower else "more is better" for axis in AXES},
+        "axes": {axis.name: "less is better" if axis.lower else "more is better" for axis in found.axes},
         "batch_size": setting[0],
         "threads": setting[1],
         "front": [point.name for point in found.best],

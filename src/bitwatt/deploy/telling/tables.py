@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bitwatt.comparing.tables import GONE, LESS, MORE, Column, Table
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.records import SAME_ROWS, Checked
 from bitwatt.deploy.telling.duels import EQUIVALENT, FASTER, SLOWER, Duel
 from bitwatt.deploy.telling.ranking import number, setting_of
@@ -39,19 +40,19 @@ def elsewhere(findings: Findings) -> list[str]:
 
 
 def where(findings: Findings, setting: tuple[int, int]) -> str:
-    threads = f", {setting[1]} thread{'s' if setting[1] > 1 else ''}" if len(findings.study.plan.threads) > 1 else ""
+    threads = f", {amount(setting[1], 'thread')}" if len(findings.study.plan.threads) > 1 else ""
     return f"batch {setting[0]}{threads}"
 
 
 def about(findings: Findings) -> str:
     case = findings.study.case
     parts = [str(case.get("name") or "model"), str(case.get("class") or "")]
-    for name, one, many in (("rows", "row", "rows"), ("features", "feature", "features")):
-        if isinstance(amount := case.get(name), int):
-            parts.append(f"{amount:,} {one if amount == 1 else many}")
+    for name, one in (("rows", "row"), ("features", "feature")):
+        if isinstance(number := case.get(name), int):
+            parts.append(amount(number, one))
     classes = case.get("classes")
     if isinstance(classes, list | tuple) or (isinstance(classes, int) and not isinstance(classes, bool)):
-        parts.append(f"{classes if isinstance(classes, int) else len(classes)} classes")
+        parts.append(amount(classes if isinstance(classes, int) else len(classes), "class", "classes"))
     parts += [
         findings.study.started[:19].replace("T", " "),
         f"measured in {format_duration(round(findings.study.seconds, 1))}",
@@ -147,8 +148,9 @@ def warnings(findings: Findings) -> Iterator[str]:
     yield from findings.study.notes
     if stretched := sum(one.disturbed and one.verdict == FASTER for one in findings.duels):
         yield (
-            f"neighbours made long calls wait longer than short ones: {stretched} ratios differ by more than a quarter "
-            "from those of CPU time, which stand beside them"
+            "neighbours made long calls wait longer than short ones: "
+            f"{amount(stretched, 'ratio differs', 'ratios differ')} by more than a quarter from those of CPU time, "
+            "which stand beside them"
         )
 
 
@@ -156,9 +158,9 @@ def remarks(findings: Findings) -> Iterator[str]:
     """How the numbers came."""
     plan = findings.study.plan
     yield (
-        f"ratios of block medians over {findings.processes} processes of {plan.blocks} blocks, all scenarios in random "
-        "order in each; 95 % intervals by hierarchical bootstrap; equal: shown to be within "
-        f"±{percent(findings.rules.margin)}"
+        f"ratios of block medians over {amount(findings.processes, 'process', 'processes')} of "
+        f"{amount(plan.blocks, 'block')}, all scenarios in random order in each; 95 % intervals by hierarchical "
+        f"bootstrap; equal: shown to be within ±{percent(findings.rules.margin)}"
     )
     if (control := findings.control) is not None:
         yield f"A/A control: {control.told}"

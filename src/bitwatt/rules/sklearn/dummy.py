@@ -17,15 +17,34 @@ _CLASSIFIER, _REGRESSOR = "sklearn.dummy.DummyClassifier", "sklearn.dummy.DummyR
 free(f"{_REGRESSOR}.predict", reason="repeats a constant")
 
 
-@rule(f"{_CLASSIFIER}.predict", f"{_CLASSIFIER}.predict_proba", family="dummy")
-def classifier_predict(X: TensorSpec, classes_: Any = None, strategy: str = "prior", **_: Any) -> Work:
-    """A constant, repeated; uniform and stratified draw a class for each sample, the latter by numpy's multinomial: the
-    share that is left, and the chance within it, for each class until one is drawn."""
-    rows = X.shape[0]
-    if strategy == "stratified":
-        drawn = arithmetic(2 * rows * classes_of(classes_), DOUBLE) + Work.of(DOUBLE, random=rows)
-        return replace(drawn, estimated=True)
-    return Work.of(DOUBLE, random=rows) if strategy == "uniform" else Work()
+@rule(f"{_CLASSIFIER}.predict", family="dummy")
+def classifier_predict(X: TensorSpec, strategy: str = "prior", **_: Any) -> Work:
+    """A constant, repeated; uniform draws a class for each sample, stratified does so in predict_proba, which is
+    counted."""
+    return Work.of(DOUBLE, random=X.shape[0]) if strategy == "uniform" else Work()
+
+
+@rule(f"{_CLASSIFIER}.predict_proba", family="dummy")
+def classifier_shares(
+    X: TensorSpec, classes_: Any = None, strategy: str = "prior", shares: tuple[int, ...] = (), **_: Any
+) -> Work:
+    """A constant, repeated: shares by a product, equal ones by a division. Stratified draws by numpy's multinomial:
+    class after class it asks a binomial of one try, until one is drawn, with 8 operations, and 53 (a logarithm, an
+    exponential and a root among them) to prepare it, unless it was the last that was asked. Classes are equally likely
+    where their shares per thousand are not told."""
+    rows, classes = X.shape[0], classes_of(classes_)
+    if strategy != "stratified":
+        return arithmetic(rows * classes * (strategy in ("prior", "uniform")), DOUBLE)
+    asked, prepared = _asked(shares or (1000 // classes,) * classes)
+    draws = arithmetic(53 + rows * (8 * asked + 53 * prepared) / 1000, DOUBLE) + Work.of(DOUBLE, random=rows)
+    return replace(draws, estimated=True)
+
+
+def _asked(shares: tuple[int, ...]) -> tuple[int, int]:
+    """Of a thousand samples: each but the last class is asked where none before it was drawn, and prepared but for a
+    first one after a first one; of two classes the first is all."""
+    asked = sum(max(1000 - sum(shares[:j]), 0) for j in range(len(shares) - 1))
+    return asked, max(asked - shares[0], 0) if len(shares) > 2 else 0
 
 
 @rule(f"{_CLASSIFIER}.fit", family="dummy")

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from bitwatt.formulas.arrays import distinct
 from bitwatt.formulas.clusters import weighted_choice
 from bitwatt.formulas.inside import Probes, logarithms_of, looked_at
 from bitwatt.formulas.trees import LOG2
@@ -73,7 +74,6 @@ def forest_predict(X: TensorSpec, **facts: Any) -> Work:
 
 @rule(
     *(f"{forest}.{method}" for forest in (*_FORESTS, _EMBEDDING) for method in ("apply", "decision_path")),
-    f"{_EMBEDDING}.transform",
     family="forest",
 )
 def forest_apply(X: TensorSpec, **facts: Any) -> Work:
@@ -81,10 +81,17 @@ def forest_apply(X: TensorSpec, **facts: Any) -> Work:
     return checked(X) + descended(X, facts)
 
 
+@rule(f"{_EMBEDDING}.transform", family="forest")
+def embedded(X: TensorSpec, sparse_output: bool = True, **facts: Any) -> Work:
+    """The leaves of all samples, looked up as categories; a dense result is made by adding ones to zeros."""
+    leaves = X.shape[0] * facts["tree_count"] * (not sparse_output)
+    return forest_apply(X, **facts) + distinct(facts["tree_count"]) + Work.of(DOUBLE, add=leaves)
+
+
 @rule(f"{_EMBEDDING}.fit", f"{_EMBEDDING}.fit_transform", family="forest")
-def embedding_fit(X: TensorSpec, **facts: Any) -> Work:
+def embedding_fit(X: TensorSpec, sparse_output: bool = True, **facts: Any) -> Work:
     """The trees, then the leaves of all samples, with a check each; the targets are drawn: 5 operations a number."""
-    return forest_fit(X, **facts) + forest_apply(X, **facts) + arithmetic(5 * X.shape[0], DOUBLE)
+    return forest_fit(X, **facts) + embedded(X, sparse_output, **facts) + arithmetic(5 * X.shape[0], DOUBLE)
 
 
 @rule(
@@ -166,12 +173,17 @@ def bagging_predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
 
 
 @rule("sklearn.ensemble.BaggingClassifier.predict_log_proba", family="bagging")
-def bagging_log_proba(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
+def bagging_log_proba(out: tuple[TensorSpec, ...] = (), probes: Probes = (), **facts: Any) -> Work:
     """log(exp(a) + exp(b)) for each estimator after the first: an exponential, log1p (32) and 2 more, in double; then
-    the logarithm of their number off. What they say themselves is counted."""
-    said = sum(spec.numel for spec in out)
-    work = function(EXP, said * (_members(facts) - 1), DOUBLE)
-    return replace(work + arithmetic(said * (34 * (_members(facts) - 1) + 3), DOUBLE), estimated=True)
+    the logarithm of their number off. Where one of both is sure that it is not this class, or both that it is, 3 are
+    enough, and 1 where both are sure that it is not. Where somebody looked: hundredths of the others, for one number;
+    numbers per thousand that all are sure of. What they say themselves is counted."""
+    said, sums = sum(spec.numel for spec in out), _members(facts) - 1
+    others, never = looked_at(probes, "votes") or (100 * sums, 0)
+    whole = min(others / 100, sums)
+    short = 3 * (sums - whole) - 2 * sums * never / 1000
+    work = function(EXP, said * whole, DOUBLE) + arithmetic(said * (34 * whole + short + 3), DOUBLE)
+    return replace(work, estimated=True)
 
 
 free("sklearn.ensemble.BaggingClassifier.predict", reason="the largest of predict_proba, which is counted")

@@ -17,7 +17,7 @@ from bitwatt.formulas.arrays import (
 )
 from bitwatt.formulas.inside import Probes, inside, looked_at
 from bitwatt.formulas.lapack import gemv
-from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
+from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn.preprocessing_encoders import length
@@ -59,15 +59,16 @@ def gamma_tail(groups: int, features: int) -> Work:
 
 
 def _variance_between(X: TensorSpec, groups: int, *below: int) -> Work:
-    """f_classif: two more checks, squares, and sums of values and squares for each class, then 12 for each column."""
-    p, (rows, columns) = floats(X), X.shape
+    """f_classif: two more checks, squares, and sums of values and squares for each class, then 12 for each column.
+    Whole numbers of up to 32 bits become single."""
+    p, (rows, columns) = SINGLE if X.precision.bits <= 32 else DOUBLE, X.shape
     if X.nnz is not None:
         sums = arithmetic((1 + 2 * 2) * stored(X), p)
     else:
         each = -(-rows // max(groups, 1))
         sums = Work.of(p, mul=X.numel) + column_sums(each, columns, p) * (2 * groups)
     return (
-        checked(X)
+        Work.of(p, add=stored(X))
         + validated(X)
         + sums
         + arithmetic((12 + 6 * groups) * columns, p)

@@ -1,6 +1,7 @@
 """sklearn.svm, the machines of libsvm. How many rows of the kernel its solver computes depends on the data: fits are
 estimated from iterations and support vectors; predictions are exact for dense data."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -38,7 +39,8 @@ def _fit(kind: str) -> Any:
         scale = 4 if gamma == "scale" and kernel != "precomputed" else 0
         work = inside(probes) + arithmetic(scale * elements, floats(X))
         for n, f, stored, problems, times in seen(probes, "libsvm"):
-            each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored), coef0)
+            empty = math.exp(-2 * stored / max(n, 1)) if stored >= 0 else 0.0  # of both rows, if spread evenly
+            each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored), coef0, empty)
             if kernel == "rbf":  # which goes by the norms of the rows
                 work += arithmetic((n * smo.dot(f) if stored < 0 else 2 * stored) * times, DOUBLE)
             for rows, steps, used, at_bound in problems:
@@ -78,12 +80,13 @@ def predict(
     is_label = not any(len(spec.shape) == 2 for spec in out)
     if break_ties and is_label and classes > 2 and decision_function_shape == "ovr":
         return Work()
-    stored, shared = 0.0, -1.0
+    stored, shared, empty = 0.0, -1.0, 0.0
     if X.nnz is not None:
         mine, theirs = X.nnz / max(n, 1), (support_vectors_.nnz or 0) / max(used, 1)
-        meeting = looked_at(probes, "meeting")  # else as if elements were spread evenly
-        stored, shared = mine + theirs, meeting[0] / max(n * used, 1) if meeting else mine * theirs / max(f, 1)
-    each = smo.predicted_kernel(kernel, f, degree, stored, shared, coef0)
+        stored, pairs = mine + theirs, max(n * used, 1)
+        met = looked_at(probes, "meeting")  # else as if elements were spread evenly
+        shared, empty = (met[0] / pairs, met[1] / pairs) if met else (mine * theirs / max(f, 1), math.exp(-stored))
+    each = smo.predicted_kernel(kernel, f, degree, stored, shared, coef0, empty)
     work = inside(probes) + smo.decided(n, used, each, coefficients)
     unsure = kernel == "sigmoid" or not looked_at(probes, "meeting")  # small arguments of a tangent take less
     work = replace(work, estimated=X.nnz is not None and unsure)

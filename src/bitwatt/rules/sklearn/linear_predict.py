@@ -68,9 +68,11 @@ def linear_predictor(X: TensorSpec, coef_: Any, intercept_: Any = None) -> Work:
 
 
 def result_precision(X: TensorSpec, *learnt: Any) -> Precision:
-    """The widest of the data and the coefficients; with the intercept, what results from both."""
+    """The widest of the data and the coefficients; with the intercept, what results from both. Whole numbers of few
+    bits fit into single precision."""
     known = [floats(one) for one in learnt if isinstance(one, TensorSpec)] or [DOUBLE]
-    return max(floats(X), *known, key=lambda precision: precision.bits)
+    small = X.precision.kind != "float" and X.precision.bits <= 16
+    return max([*known, *([] if small else [floats(X)])], key=lambda precision: precision.bits)
 
 
 @rule(*names("predict", *REGRESSORS), "sklearn.svm.LinearSVR.predict", family="linear")

@@ -25,26 +25,25 @@ def sgd_epoch_cost(
     known: float = 0.0, nearly: float = 0.0,
 ) -> Work:  # fmt: skip
     """One pass over all samples. Each: the dot product (2 per element) and its scale; the step size (`optimal` 4,
-    `invscaling` a power: 62); the loss and the objective with its penalty (9), unless a validation set decides; the
-    derivative and the update's factors (6); with a penalty the scale of the weights and of their norms (8). Samples
-    that move the weights: 5 per element (with both norms) and 8. Averaging: 3 per element and 11; an l1 penalty: 6 per
-    element. Passive-aggressive steps need the norm of the sample (2 per element) and the loss again. Sums and weights'
-    updates run in double even where the data are single: of them only the products are. A logistic loss that is known
-    (far on the right) takes 2, one that is an exponential away 23."""
+    `invscaling` a power: 62); the loss and the objective (1) with its penalty (9), unless a validation set decides,
+    whose score is counted as itself; the derivative and the update's factors (5); with an l2 penalty the scale of the
+    weights and of their norms (8). Samples that move the weights: 5 per element (with both norms) and 6. Averaging: 3
+    per element and 11; an l1 penalty: 6 per element and 3. Passive-aggressive steps need the norm of the sample (2 per
+    element) and the loss again. Sums and weights' updates run in double even where the data are single: of them only
+    the products are. A logistic loss that is known (far on the right) takes 2, one that is an exponential away 23."""
     n, stored = design.rows, design.elements
     worth, slope = _LOSSES.get(loss, (3, 2))
     value = worth - 43 * known - 22 * nearly
     each = 2.0 + slope + 5 + {"optimal": 4, "invscaling": 62}.get(rate, 0)
-    each += 0 if early else value + 2
-    penalised = penalty in ("l2", "l1", "elasticnet")
-    if penalised:
-        each += 8 + (0 if early else 7)
+    each += 0 if early else value + 1
+    if penalty in ("l2", "l1", "elasticnet"):
+        each += (0 if penalty == "l1" else 8) + (0 if early else 9)
     work, factor = float(n * each + 2 * stored), 1.0
-    work += share * (5 * stored + 8 * n)
+    work += share * (5 * stored + 6 * n)
     if average:
         work += 3 * stored + 11 * n
     if penalty in ("l1", "elasticnet"):
-        work += 6 * stored
+        work += 6 * stored + 3 * n
     if rate.startswith("pa"):
         work += 2 * stored + (value + 2) * n
     if early:
@@ -62,8 +61,6 @@ def _epochs(probes: Probes, loss: str, penalty: Any, rate: str, average: Any, ea
         one = sgd_epoch_cost(
             design, share / 1000, loss, penalty, rate, bool(average), early, known / 1000, nearly / 1000
         )
-        if early:  # the validation set's score after each pass
-            one += arithmetic(0.1 * (3 * design.elements + 20 * design.rows), design.precision)
         work += one * (passes * times)
     return replace(work, estimated=loss in _BOUNDED or not moving)
 

@@ -14,7 +14,16 @@ from bitwatt.formulas.lapack import (
     solve_positive,
     svd,
 )
-from bitwatt.formulas.linear import Design, centred, conjugate_gradients, intercepts, lbfgs, lsqr, product
+from bitwatt.formulas.linear import (
+    Design,
+    centred,
+    conjugate_gradients,
+    intercepts,
+    lbfgs,
+    lsqr,
+    product,
+    rescaled_rows,
+)
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -37,13 +46,20 @@ def linear_regression(
     design, targets, weighted = Design.of(X), targets_of(y), is_weighted(sample_weight)
     n, f, p = design.rows, design.columns, design.precision
     work = design.checked() * 2 + checked_targets(y) * 2
-    work += centred(design, targets, weighted=weighted) if fit_intercept else Work()
-    work += intercepts(f, targets, p)
+    work += _prepared(design, targets, weighted, fit_intercept) + intercepts(f, targets, p)
     if positive:
         return work + _nonnegative(probes)
     if design.is_sparse:
         return work + operator_products(design, probes, weighted) + _lsqr(design, probes, targets)
     return work + least_squares(n, f, targets, p)
+
+
+def _prepared(design: Design, targets: int, weighted: bool, fit_intercept: bool) -> Work:
+    """Centred, where there is an intercept; weights are checked, and rows scaled by their root."""
+    checked = arithmetic(design.rows * weighted, design.precision)
+    if fit_intercept:
+        return checked + centred(design, targets, weighted=weighted)
+    return checked + rescaled_rows(design, targets) if weighted else Work()
 
 
 def _nonnegative(probes: Probes) -> Work:
@@ -86,7 +102,7 @@ def ridge(
 ) -> Work:
     """Two finiteness checks, centring, and the solver that ran (`solver_`): Cholesky of XᵀX (of XXᵀ where features are
     more), an SVD, LSQR or conjugate gradients by the number of their products, SAG or SAGA by their passes, L-BFGS."""
-    design, targets = Design.of(X), targets_of(y)
+    design, targets = Design.kept(X), targets_of(y)
     checked = design.checked() + checked_targets(y)
     return checked + ridge_solved(design, targets, is_weighted(sample_weight), fit_intercept, solver_, probes)
 
@@ -99,7 +115,7 @@ def ridge_solved(
     work += centred(design, targets, weighted=weighted, rescaled=False) if fit_intercept else Work()
     work += intercepts(f, targets, p)
     if weighted and solver not in ("sag", "saga"):
-        work += arithmetic(design.elements + n * targets + n, p)
+        work += rescaled_rows(design, targets)
     if solver in ("sag", "saga"):
         return work + design.row_norms() + sag_passes(probes)
     if solver == "cholesky":
@@ -149,7 +165,7 @@ def ridge_classifier(
 ) -> Work:
     """A finiteness check, then Ridge on one column of ±1 for each class (one for two classes), always with weights: of
     one where none are given."""
-    design = Design.of(X)
+    design = Design.kept(X)
     targets = coef_.shape[0] if isinstance(coef_, TensorSpec) and len(coef_.shape) > 1 else 1
     return design.checked() + ridge_solved(design, targets, True, fit_intercept, solver_, probes)
 
@@ -205,13 +221,16 @@ def _length(alphas: Any) -> int:
 
 @rule(*names("fit", "BayesianRidge"), family="linear")
 def bayesian_ridge(
-    X: TensorSpec, y: Any = None, n_iter_: int = 1, compute_score: bool = False, fit_intercept: bool = True, **_: Any
-) -> Work:
+    X: TensorSpec, y: Any = None, n_iter_: int = 1, compute_score: bool = False, fit_intercept: bool = True,
+    sample_weight: Any = None, **_: Any,
+) -> Work:  # fmt: skip
     """Two finiteness checks, centring, one SVD, and in each iteration coefficients from its factors (V scaled, VVᵀXᵀy
-    by two products) and the residual's square; last the covariance."""
-    design = Design.of(X)
+    by two products) and the residual's square; last the covariance. Weights make the variance of the target that of
+    two averages, 8 for each row, and are added up."""
+    design, weighted = Design.kept(X), is_weighted(sample_weight)
     n, f, p = design.rows, design.columns, design.precision
-    work = design.checked() * 2 + arithmetic(6 * n, p) + (centred(design, 1) if fit_intercept else Work())
+    work = design.checked() * 2 + arithmetic((6 + 9 * weighted) * n, p)
+    work += _prepared(design, 1, weighted, fit_intercept)
     work += svd(n, f, p, full=n < f) + design.transposed() + intercepts(f, 1, p)
     k = min(n, f)
     one = design.times() + arithmetic(3 * n + 13 * f, p)

@@ -13,7 +13,9 @@ from bitwatt.formulas.arrays import (
     log_sum_exp,
     logarithms,
     sparse_dense,
+    stored,
 )
+from bitwatt.formulas.inside import looked_at
 from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
@@ -77,7 +79,7 @@ def _joint(kind: str, X: TensorSpec, classes_: Any, binarize: Any = 0.0, probes:
     work = validated(X) + _likelihood(_binary(X, probes), classes) + arithmetic(X.shape[0] * classes, DOUBLE)
     if kind == "BernoulliNB":  # log(1 - P) of each feature, 15 more near 1, and the check of `binarize`
         again = validated(X) if binarize is not None else Work()
-        near = 16 * (_binary(X, probes).nnz or X.numel) < X.numel
+        near = 16 * stored(_binary(X, probes)) < X.numel
         work += again + function(EXP, cells, DOUBLE) + logarithms(cells, DOUBLE)
         work += arithmetic((18 if near else 3) * cells, DOUBLE)
     return work
@@ -97,76 +99,88 @@ def _register(kind: str) -> None:
     def log_proba(X: TensorSpec, classes_: Any = (), binarize: Any = 0.0, probes: Any = (), **_: Any) -> Work:
         """The joint log-likelihood, its logsumexp over classes, and a subtraction."""
         classes = max(length(classes_), 1)
-        normal = log_sum_exp(X.shape[0], classes, p_of(X)) + Work.of(p_of(X), add=X.shape[0] * classes)
+        normal = log_sum_exp(X.shape[0], classes, p_of(X), *looked_at(probes, "sure"))
+        normal += Work.of(p_of(X), add=X.shape[0] * classes)
         return _joint(kind, X, classes_, binarize, probes) + normal
 
     @rule(f"{_NAME}{kind}.predict_proba", family="classification")
-    def proba(X: TensorSpec, classes_: Any = (), **_: Any) -> Work:
-        """The exponential of predict_log_proba, which is counted as itself."""
-        return function(EXP, X.shape[0] * max(length(classes_), 1), p_of(X))
+    def proba(X: TensorSpec, classes_: Any = (), probes: Any = (), **_: Any) -> Work:
+        """The exponential of predict_log_proba, which is counted as itself; that of zero, and what vanishes, is
+        known."""
+        known = sum(looked_at(probes, "known")) / 1000
+        return function(EXP, X.shape[0] * max(length(classes_), 1) * (1 - known), p_of(X))
 
 
 for _kind in _ALL:
     _register(_kind)
 
 
-def _counted(X: TensorSpec, classes: int, weighted: bool) -> Work:
+def _counted(X: TensorSpec, classes: int, real: bool, fit_prior: bool) -> Work:
     """Yᵀ·X, in double as Y is made of integers, and the logarithms of what it counts, twice smoothed and normalised.
-    Whole numbers are counted as such, unless they have weights."""
+    Whole numbers are counted as such, unless labels are `real`: have weights, or come in batches."""
     features, product = X.shape[1], Work()
-    if weighted or X.precision.kind == "float":
+    if real or X.precision.kind == "float":
         product = gemm(classes, X.shape[0], features, DOUBLE) if X.nnz is None else sparse_dense(X, classes, DOUBLE)
     cells = classes * features
-    return product + logarithms(cells + 2 * classes, DOUBLE) + arithmetic(5 * cells, DOUBLE)
+    return product + logarithms(cells + (1 + fit_prior) * classes, DOUBLE) + arithmetic(5 * cells, DOUBLE)
 
 
 _COUNTED = ("MultinomialNB", "ComplementNB")
 
 
 @rule(*(f"{_NAME}{kind}.fit" for kind in _COUNTED), family="classification")
-def discrete_fit(X: TensorSpec, classes_: Any = (), sample_weight: Any = None, **_: Any) -> Work:
+def discrete_fit(
+    X: TensorSpec, classes_: Any = (), sample_weight: Any = None, fit_prior: bool = True, **_: Any
+) -> Work:
     """The finiteness check; how often each feature occurs in each class, a product of the labels (counted as their own:
     LabelBinarizer) with X in double; logarithms of the smoothed shares."""
-    return _discrete(X, X, classes_, sample_weight)
+    return _discrete(X, X, classes_, sample_weight, fit_prior)
 
 
-def _discrete(X: TensorSpec, made: TensorSpec, classes_: Any, sample_weight: Any) -> Work:
-    """X is checked, and what was made of it is counted."""
+def _discrete(
+    X: TensorSpec, made: TensorSpec, classes_: Any, sample_weight: Any, fit_prior: bool, batch: bool = False
+) -> Work:
+    """X is checked, and what was made of it is counted. Weights and batches make labels real numbers."""
+    classes, real = max(length(classes_), 1), batch or sample_weight is not None
+    labels = _labels(X, classes_, sample_weight is not None) if real else Work()
+    return validated(X) + _counted(made, classes, real, fit_prior) + labels
+
+
+def _labels(X: TensorSpec, classes_: Any, weighted: bool) -> Work:
+    """Labels that are real numbers are added up: an addition for each sample and class. Weights are checked, and each
+    label is multiplied by its own."""
     classes = max(length(classes_), 1)
-    weights = arithmetic(X.shape[0] * (classes + 1), DOUBLE) if sample_weight is not None else Work()
-    return validated(X) + _counted(made, classes, sample_weight is not None) + weights
-
-
-def _labels(X: TensorSpec, classes_: Any) -> Work:
-    """A batch turns its labels into a sparse matrix and that into an array: an addition for each sample and class."""
-    return Work.of(DOUBLE, add=X.shape[0] * max(length(classes_), 1))
+    return arithmetic(X.shape[0] * (classes + (classes + 1) * weighted), DOUBLE)
 
 
 @rule(*(f"{_NAME}{kind}.partial_fit" for kind in _COUNTED), family="classification")
-def discrete_batch(X: TensorSpec, classes_: Any = (), **facts: Any) -> Work:
-    """As fit, and the labels as a sparse matrix."""
-    return discrete_fit(X, classes_, **facts) + _labels(X, classes_)
+def discrete_batch(
+    X: TensorSpec, classes_: Any = (), sample_weight: Any = None, fit_prior: bool = True, **_: Any
+) -> Work:
+    """As fit, with labels that are real numbers: also whole numbers are counted by a product in double."""
+    return _discrete(X, X, classes_, sample_weight, fit_prior, batch=True)
 
 
 @rule(f"{_NAME}BernoulliNB.partial_fit", family="classification")
 def bernoulli_batch(X: TensorSpec, classes_: Any = (), **facts: Any) -> Work:
-    """As fit, and the labels as a sparse matrix."""
-    return bernoulli_fit(X, classes_, **facts) + _labels(X, classes_)
+    """As fit, with labels that are real numbers."""
+    return bernoulli_fit(X, classes_, batch=True, **facts)
 
 
 @rule(f"{_NAME}CategoricalNB.partial_fit", family="classification")
 def categorical_batch(X: TensorSpec, classes_: Any = (), **facts: Any) -> Work:
-    """As fit, the finiteness check in double, and the labels as a sparse matrix."""
-    return categorical_fit(X, classes_, **facts) + Work.of(DOUBLE, add=X.numel) + _labels(X, classes_)
+    """As fit, the finiteness check in double, and labels that are real numbers."""
+    return categorical_fit(X, classes_, **facts) + Work.of(DOUBLE, add=X.numel) + _labels(X, classes_, False)
 
 
 @rule(f"{_NAME}BernoulliNB.fit", family="classification")
 def bernoulli_fit(
-    X: TensorSpec, classes_: Any = (), sample_weight: Any = None, binarize: Any = 0.0, probes: Any = (), **_: Any
-) -> Work:
+    X: TensorSpec, classes_: Any = (), sample_weight: Any = None, binarize: Any = 0.0, fit_prior: bool = True,
+    probes: Any = (), batch: bool = False, **_: Any,
+) -> Work:  # fmt: skip
     """As MultinomialNB, with a second finiteness check where X is made binary first."""
     again = validated(X) if binarize is not None else Work()
-    return _discrete(X, _binary(X, probes), classes_, sample_weight) + again
+    return _discrete(X, _binary(X, probes), classes_, sample_weight, fit_prior, batch) + again
 
 
 @rule(f"{_NAME}CategoricalNB.fit", family="classification")
@@ -177,6 +191,6 @@ def categorical_fit(
     each category and class, and of each feature's total."""
     classes = max(length(classes_), 1)
     cells = classes * sum(n_categories_) if isinstance(n_categories_, tuple) else classes * X.shape[1] * 5
-    weights = arithmetic(X.numel, DOUBLE) if sample_weight is not None else Work()
+    weights = _labels(X, classes_, True) + arithmetic(X.numel, DOUBLE) if sample_weight is not None else Work()
     logs = logarithms(cells + classes * X.shape[1], DOUBLE)
     return validated(X) + logs + arithmetic(4 * cells, DOUBLE) + weights

@@ -125,10 +125,11 @@ def centroids_fit(X: TensorSpec, metric: str = "euclidean", probes: Probes = (),
 
 
 @rule(f"{_HERE}.NearestCentroid.predict", family="centroids")
-def centroids_predict(X: TensorSpec, centroids_: TensorSpec, probes: Probes = (), **_: Any) -> Work:
+def centroids_predict(
+    X: TensorSpec, centroids_: TensorSpec, is_even: bool = True, probes: Probes = (), **_: Any
+) -> Work:
     """The nearest centroid of each row; where classes are not equally likely, the highest score."""
-    nearest = any(name == "argkmin" for name, *_ in probes) or not probes
-    return inside(probes) if nearest else centroids_scores(X, centroids_, probes)
+    return inside(probes) if is_even else centroids_scores(X, centroids_, probes)
 
 
 @rule(f"{_HERE}.NearestCentroid.decision_function", family="centroids")

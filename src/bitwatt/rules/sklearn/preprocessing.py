@@ -136,19 +136,34 @@ def only_checked(X: TensorSpec, **_: Any) -> Work:
 
 
 @rule(f"{_NAME}Normalizer.transform", family="scaling")
-def normalise(X: TensorSpec, norm: str = "l2", **_: Any) -> Work:
+def normalise(X: TensorSpec, norm: str = "l2", probes: Probes = (), **_: Any) -> Work:
     """The finiteness check, twice; the norm of each row (l2: squares and a root, l1: a sum, max: comparisons) and a
     division. Norms of sparse rows are in double, and so are divisions by them."""
     rows, kept = X.shape[0], stored(X)
+    if X.nnz is not None and norm == "max":
+        return checked(X) + validated(X) + _sparse_extremes(X, probes) + Work.of(floats(X), div=kept)
     if X.nnz is not None:
-        filled = rows * (1 - math.exp(-kept / max(rows, 1)))  # rows that store anything, if positions are independent
-        norms = arithmetic(2 * kept + filled if norm == "l2" else kept if norm == "l1" else 0, DOUBLE)
-        return checked(X) + validated(X) + norms + Work.of(DOUBLE if norm != "max" else floats(X), div=kept)
+        norms = arithmetic(2 * kept + _filled(rows, kept) if norm == "l2" else kept, DOUBLE)
+        return checked(X) + validated(X) + norms + Work.of(DOUBLE, div=kept)
     if norm == "l2":
         norms = row_squares(rows, X.shape[1], floats(X)) + Work.of(floats(X), sqrt=rows)
     else:
         norms = Work.of(floats(X), add=kept) if norm == "l1" else Work.of(floats(X), compare=kept)
     return checked(X) + validated(X) + norms + Work.of(floats(X), div=kept)
+
+
+def _filled(rows: int, kept: float) -> float:
+    """Rows that store anything, if positions are independent."""
+    return rows * (1 - math.exp(-kept / max(rows, 1)))
+
+
+def _sparse_extremes(X: TensorSpec, probes: Probes) -> Work:
+    """The least and the largest of each row, which scipy makes dense: it adds those that are not zero to zeros. A row
+    has a least below zero where it stores something negative (per thousand, where somebody looked; else half)."""
+    rows, kept = X.shape[0], stored(X)
+    (below,) = looked_at(probes, "negative") or (500,)
+    extremes = _filled(rows, kept * below / 1000) + _filled(rows, kept * (1 - below / 1000))
+    return arithmetic(extremes, floats(X), compare=2 * kept)
 
 
 @rule(f"{_NAME}Binarizer.transform", family="scaling")

@@ -31,17 +31,31 @@ def _columns(X: Any) -> int:
     return X.shape[1] if isinstance(X, TensorSpec) and len(X.shape) > 1 else 1
 
 
+def _distinct(X: TensorSpec) -> Work:
+    """The distinct values of each column. Those of few bits are sorted by counting, with 2 operations of bookkeeping;
+    truth values are not sorted at all."""
+    bits = X.precision.bits
+    return distinct(_columns(X)) if bits > 16 else arithmetic(2 * _columns(X) * (bits > 1), DOUBLE)
+
+
 def _looked_up(X: TensorSpec, columns: int) -> Work:
     """Finding the categories of floating-point columns sorts them and compares with nan: 89 operations a column; of
-    integers 29."""
+    integers as many as finding them first."""
     sorting = Work.of(floats(X), compare=round(stored(X) * math.log2(max(X.shape[0], 2))))
-    return arithmetic((89 if X.precision.kind == "float" else 29) * columns, DOUBLE) + sorting
+    return (arithmetic(89 * columns, DOUBLE) if X.precision.kind == "float" else _distinct(X)) + sorting
 
 
 @rule(f"{_NAME}OneHotEncoder.fit", f"{_NAME}OrdinalEncoder.fit", family="encoding")
-def encoder_fit(X: TensorSpec, categories: Any = "auto", **_: Any) -> Work:
-    """The finiteness check and the distinct values of each column; known categories need none."""
-    return validated(X) + (distinct(_columns(X)) if categories == "auto" else Work())
+def encoder_fit(
+    X: TensorSpec, categories: Any = "auto", categories_: Any = (), max_categories: Any = None,
+    min_frequency: Any = None, **_: Any,
+) -> Work:  # fmt: skip
+    """The finiteness check and the distinct values of each column; known categories need none. Where rare ones are put
+    together they are sorted by how often they occur, and looked up: 60."""
+    least = min_frequency * X.shape[0] if isinstance(min_frequency, float) else min_frequency or 0
+    sizes = [length(one) for one in categories_] if isinstance(categories_, tuple) else []
+    rare = sum(size > (max_categories or size) or size * least > X.shape[0] for size in sizes)
+    return validated(X) + (_distinct(X) if categories == "auto" else Work()) + arithmetic(60 * rare, DOUBLE)
 
 
 @rule(f"{_NAME}OneHotEncoder.transform", family="encoding")
@@ -59,10 +73,10 @@ def one_hot(
 
 @rule(f"{_NAME}OneHotEncoder.inverse_transform", family="encoding")
 def one_hot_back(X: TensorSpec, n_features_in_: int = 1, drop: Any = None, **_: Any) -> Work:
-    """The finiteness check, and the largest of each feature's columns: of a sparse matrix the sum of its ones too, and
-    where a category was dropped that of all its columns, to see whether there is a one."""
-    found = X.shape[0] * n_features_in_ if X.nnz is not None else X.numel if drop is not None else 0
-    return validated(X) + Work.of(DOUBLE, add=found, compare=stored(X))
+    """The finiteness check, the largest of each feature's columns, and their sum, to see whether there is a one: of a
+    sparse matrix that of its ones."""
+    found = X.shape[0] * n_features_in_ if X.nnz is not None else X.numel
+    return validated(X) + Work.of(floats(X), add=found, compare=stored(X))
 
 
 @rule(f"{_NAME}OrdinalEncoder.transform", family="encoding")
@@ -121,13 +135,13 @@ def _encoded(X: TensorSpec, rows: float, categories: float, smooth: Any) -> Work
 def target_encoder_fit(
     X: TensorSpec, y: Any = None, smooth: Any = "auto", classes_: Any = None, categories_: Any = (), **_: Any
 ) -> Work:
-    """Categories are found and looked up; for each class of a target of more than two, mean and variance of the target,
-    then its mean by category, drawn towards the whole mean."""
+    """Categories are found and looked up; for each class of a target of more than two, the mean of the target, its
+    variance where smoothing follows from it, then its mean by category, drawn towards the whole mean."""
     columns = _columns(X)
     known = sum(length(one) for one in categories_) if isinstance(categories_, tuple) else 10 * columns
-    target = arithmetic(6 * length(y) * _classes(classes_), DOUBLE)
+    target = arithmetic((6 if smooth == "auto" else 1) * length(y) * _classes(classes_), DOUBLE)
     encoded = _encoded(X, X.shape[0], known, smooth) * _classes(classes_)
-    return validated(X) * 2 + distinct(columns) + _looked_up(X, columns) + target + encoded
+    return validated(X) * 2 + _distinct(X) + _looked_up(X, columns) + target + encoded
 
 
 @rule(f"{_NAME}TargetEncoder.fit_transform", family="encoding")
@@ -140,7 +154,8 @@ def target_encoder_fit_transform(
     folds = cv if isinstance(cv, int) else 5
     known = sum(length(one) for one in categories_) if isinstance(categories_, tuple) else 10 * _columns(X)
     rows = X.shape[0] * (folds - 1) / max(folds, 1)
-    fold = (_encoded(X, rows, known, smooth) + arithmetic(5 * rows, DOUBLE)) * _classes(classes_)
+    means = arithmetic((5 if smooth == "auto" else 1) * rows, DOUBLE)
+    fold = (_encoded(X, rows, known, smooth) + means) * _classes(classes_)
     return whole + fold * folds
 
 
@@ -180,10 +195,13 @@ def bins(X: TensorSpec, n_bins: Any = 5, **_: Any) -> Work:
 
 
 @rule(f"{_NAME}KBinsDiscretizer.inverse_transform", family="encoding")
-def bins_back(X: TensorSpec, n_features_in_: int = 1, n_bins: Any = 5, encode: str = "onehot", **_: Any) -> Work:
-    """The finiteness check of the bins and their centres, 2 operations each. What was encoded is counted as the
-    encoder's, which a dense matrix of flags passes with a second check."""
+def bins_back(
+    X: TensorSpec, n_features_in_: int = 1, n_bins: Any = 5, encode: str = "onehot", strategy: str = "quantile",
+    **_: Any,
+) -> Work:  # fmt: skip
+    """The finiteness check of the bins, which an encoder gives back in double, and their centres, 2 operations each, in
+    double for quantiles. What was encoded is counted as the encoder's."""
     size = n_bins if isinstance(n_bins, int) else 5
-    p = floats(X)
-    again = checked(X) if encode == "onehot-dense" else Work()
-    return again + Work.of(p, add=X.shape[0] * n_features_in_) + arithmetic(2 * size * n_features_in_, p)
+    given = floats(X) if encode == "ordinal" else DOUBLE
+    centres = arithmetic(2 * size * n_features_in_, DOUBLE if strategy == "quantile" else floats(X))
+    return Work.of(given, add=X.shape[0] * n_features_in_) + centres

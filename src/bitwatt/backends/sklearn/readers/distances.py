@@ -224,10 +224,20 @@ def _calls(args: tuple[Any, ...]) -> int:
 
 
 def _queried(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    """The tree, then queries, distances computed, nodes split, neighbours."""
+    """The tree, then queries, distances computed, nodes split, neighbours; then of many queries what they met of
+    boxes."""
     queries, splits = len(args[1]), int(args[0].get_tree_stats()[2])
-    computed = _calls(args) - kwargs["before"]
-    return (*_tree(args[0]), queries, computed, splits, int(_get(args, kwargs, 2, "k", 1)) * queries)
+    computed, tree = _calls(args) - kwargs["before"], _tree(args[0])
+    told = (*tree, queries, computed, splits, int(_get(args, kwargs, 2, "k", 1)) * queries)
+    if tree[0] != "KDTree" or queries < max(_MANY, 4 * tree[4]) or tree[1] not in _POWERS:
+        return told
+    import numpy as np
+
+    power, some = _POWERS[tree[1]], slice(None, None, queries // _SOME)
+    asked, found = np.asarray(args[1])[some], (result[1] if isinstance(result, tuple) else result)[some]
+    away = (np.abs(np.asarray(args[0].data)[found] - asked[:, None]) ** power).sum(axis=2)
+    looked, sides, _ = _met(args[0], asked, away.max(axis=1, keepdims=True) ** (1 / power), power)
+    return (*told, round(100 * sides / max(looked, 1)))
 
 
 def _queried_radius(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
@@ -249,9 +259,10 @@ _MANY, _SOME, _BOXES = 200, 16, 20_000
 _POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0}
 
 
-def _met(tree: Any, queries: Any, radius: float, power: float) -> tuple[int, ...]:
+def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
     """Hundredths, of one query: nodes it looked at (the root, and both children of each that it opened, as its box is
-    cut by the radius), sides of these boxes that it lies beyond, boxes that it is outside of."""
+    cut by the radius, one for all or each its own), sides of these boxes that it lies beyond, boxes that it is outside
+    of."""
     import numpy as np
 
     bounds = np.asarray(tree.get_arrays()[3])[:, None]
@@ -296,3 +307,14 @@ def _neighbours(estimator: Any) -> dict[str, Any]:
     y = getattr(estimator, "_y", None)
     outputs = 1 if y is None or y.ndim == 1 else int(y.shape[1])
     return {**known, "outputs": outputs, "fit_bits": _bits(X)}
+
+
+@facts("sklearn.neighbors._nearest_centroid.NearestCentroid")
+def _centroids(estimator: Any) -> dict[str, Any]:
+    """Whether classes are equally likely, which scikit-learn asks before it predicts."""
+    priors = estimator.class_prior_
+    return {"is_even": bool(abs(priors * len(priors) - 1).max() <= _EVEN)}
+
+
+#: As near as `numpy.isclose` asks for.
+_EVEN = 1e-5

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from numpy import count_nonzero
+
 from bitwatt.backends.sklearn.probes import probe
 
 
@@ -25,11 +27,13 @@ def _columns(b: Any) -> int:
 
 
 def _solved(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    """Where nothing is said of the matrix, scipy looks: the first row or column tells whether it is triangular."""
+    """Where nothing is said of the matrix, scipy looks: the first row or column tells whether it is triangular, and
+    where both are empty it may be diagonal."""
     a = args[0]
     assumed = kwargs.get("assume_a")
     if assumed is None and len(a) > 1 and not (a[0, 1:].any() and a[1:, 0].any()):
-        assumed = "triangular"
+        is_diagonal = not (a[0, 1:].any() or a[1:, 0].any()) and count_nonzero(a) == count_nonzero(a.diagonal())
+        assumed = "diagonal" if is_diagonal else "triangular"
     return int(a.shape[0]), _columns(args[1]), max(_bits(a), _bits(args[1])), str(assumed or "gen")
 
 

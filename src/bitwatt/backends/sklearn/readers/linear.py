@@ -32,6 +32,12 @@ def _nonzero(w: Any) -> int:
     return int(count_nonzero(w)) if type(w) is ndarray else int(w.count_nonzero())  # or sparse
 
 
+def _laid_out(X: Any) -> tuple[int, int, int, int]:
+    """As `_of`, with -2 for a dense matrix whose columns lie together: products with it go another way."""
+    rows, columns, stored, bits = _of(X)
+    return rows, columns, -2 if stored < 0 and not X.flags.c_contiguous else stored, bits
+
+
 def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> tuple[Any, ...]:
     """The loss, its classes (0 where it has one raw prediction), the weights, and whether predictions were known."""
     loss = args[0].base_loss
@@ -41,7 +47,7 @@ def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> tuple[Any, .
     power = getattr(loss.closs, "power", None)
     kind = type(loss).__name__ + (f":{power}" if power is not None else "")
     known = kwargs.get("raw_prediction") is not None
-    return *_of(X), kind, classes, int(weighted), int(known)
+    return *_laid_out(X), kind, classes, int(weighted), int(known)
 
 
 def _counted_products(result: Any, tick: Callable[..., None]) -> Any:

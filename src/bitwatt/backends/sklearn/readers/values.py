@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bitwatt.backends.sklearn.facts import facts
 from bitwatt.backends.sklearn.results import look
 
 #: Values that are looked at, evenly spread.
@@ -57,6 +58,42 @@ look(
 )  # fmt: skip
 
 
+#: Exponentials below the first are zero; log(1 + x) of x below the second is x, but for what is too small to see.
+_VANISHED, _SURE = -745.13, 2e-9
+
+
+def _sure(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Per thousand: log-probabilities whose exponential vanished, samples whose class is sure."""
+    if result.dtype.char != "d":
+        return None
+    some = result[:: max(result.size // _LOOKED_AT, 1)]
+    return _per_thousand(some < _VANISHED, some.max(axis=1) > -_SURE)
+
+
+def _known(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Per thousand: probabilities of zero and of one, whose exponentials are known."""
+    return _per_thousand((some := _some(result)) == 0, some == 1) if result.dtype.char == "d" else None
+
+
+look("predict_log_proba", "sure", _sure, "sklearn.naive_bayes._BaseNB")
+look("predict_proba", "known", _known, "sklearn.naive_bayes._BaseNB")
+
+
+def _votes(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
+    """Hundredths, of one log-probability: sums that took an exponential and a logarithm. Where trees are sure, what
+    comes out is a whole number of their votes, of which the first two need none. Per thousand: without a vote."""
+    import numpy as np
+
+    members = len(estimator.estimators_)
+    votes = np.exp(_some(result)) * members
+    are_whole = np.abs(votes - np.round(votes)) < 1e-6
+    summed = np.where(are_whole, np.maximum(votes - 2, 0), members - 1)
+    return round(100 * float(summed.mean())), *_per_thousand(votes == 0)
+
+
+look("predict_log_proba", "votes", _votes, "sklearn.ensemble._bagging.BaggingClassifier")
+
+
 def _scores(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
     """Per thousand: statistics below their mean, if features told nothing."""
     return _per_thousand(estimator.scores_ < 1)
@@ -69,25 +106,42 @@ def _counts_of_one(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[
     """Per thousand: counts whose logarithm is known. The result stores what was counted."""
     import numpy as np
 
+    if not estimator.sublinear_tf or result.dtype.char != "d":
+        return None
     X = args[0]
     values = X.data if hasattr(X, "tocsr") else X[X != 0]
-    if np.shares_memory(values, result.data):  # written over
+    if np.shares_memory(values, result.data):
+        return _least_of_rows(estimator, result)
+    return _per_thousand(_some(values) == 1)
+
+
+def _least_of_rows(estimator: Any, result: Any) -> tuple[Any, ...] | None:
+    """The same where counts were written over: one is the least of a row, before it got its weight."""
+    import numpy as np
+
+    rows = result[:: max(result.nnz // _LOOKED_AT, 1)]
+    sizes = np.diff(rows.indptr)
+    if not len(rows.data):
         return None
-    return _per_thousand(_some(values) == 1) if estimator.sublinear_tf and result.dtype.char == "d" else None
+    terms = rows.data / (estimator.idf_[rows.indices] if estimator.use_idf else 1.0)
+    least = np.minimum.reduceat(terms, rows.indptr[:-1][sizes > 0])
+    return _per_thousand(terms <= np.repeat(least, sizes[sizes > 0]) * (1 + 1e-9))
 
 
 look("transform", "counts of one", _counts_of_one, "sklearn.feature_extraction.text.TfidfTransformer")
 
 
 def _meeting(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
-    """Elements of rows and of support vectors that meet, of all pairs of both."""
+    """Elements of rows and of support vectors that meet, of all pairs of both; pairs of which neither has any."""
     import numpy as np
 
     X, vectors = args[0], estimator.support_vectors_
     if not hasattr(X, "tocsr") or not hasattr(vectors, "tocsr"):
         return None
-    ours, theirs = (np.bincount(one.tocsr().indices, minlength=one.shape[1]).astype(np.int64) for one in (X, vectors))
-    return (int(ours @ theirs),)
+    rows = X.tocsr(), vectors.tocsr()
+    ours, theirs = (np.bincount(one.indices, minlength=one.shape[1]).astype(np.int64) for one in rows)
+    empty, other = (one.shape[0] - int(np.count_nonzero(np.diff(one.indptr))) for one in rows)
+    return int(ours @ theirs), empty * other
 
 
 for _method in ("predict", "decision_function"):
@@ -147,3 +201,22 @@ def _angles(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ..
 
 look("transform", "angles", _angles, "sklearn.kernel_approximation.RBFSampler",
      "sklearn.kernel_approximation.SkewedChi2Sampler")  # fmt: skip
+
+
+def _negative(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
+    """Per thousand: stored elements below zero, on which the extremes of sparse rows depend."""
+    return _per_thousand(_some(result.data) < 0) if estimator.norm == "max" and hasattr(result, "tocsr") else None
+
+
+look("transform", "negative", _negative, "sklearn.preprocessing._data.Normalizer")
+
+
+@facts("sklearn.dummy.DummyClassifier")
+def _shares(estimator: Any) -> dict[str, Any]:
+    """Per thousand: samples of each class, from which `stratified` draws."""
+    prior = estimator.class_prior_
+    return {"shares": _per_thousand(*prior)} if estimator.strategy == "stratified" and len(prior) <= _CLASSES else {}
+
+
+#: Of more classes nobody tells the shares.
+_CLASSES = 64
