@@ -294,13 +294,7 @@ def _marks(names: tuple[str, ...], held: Mapping[str, Any]) -> list[Any]:
             told = _told(name, value)
             found.append((type(told), told))
         elif kind is ndarray:
-            shape = value.shape
-            if len(shape) > 1:
-                found.append((shape, value.dtype, value.flags.fnc))
-            elif shape and (shape[0] > SHORT or value.dtype.kind not in "iu"):
-                found.append((shape, value.dtype))
-            else:
-                found.append((ndarray, tuple(value.tolist()) if shape else value.item()))
+            found.append(specs.mark(value))
         elif kind is int or kind is str:
             found.append((kind, value))
         elif kind is float or kind is float64 or value is None:

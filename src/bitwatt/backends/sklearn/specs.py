@@ -45,13 +45,7 @@ def marks(values: Iterable[Any], key: list[Any]) -> None:
     for value in values:
         kind = type(value)
         if kind is ndarray:
-            shape = value.shape
-            if len(shape) > 1:
-                key += (shape, value.dtype, value.flags.fnc)
-            elif shape and (shape[0] > SHORT or value.dtype.kind not in "iu"):
-                key += (shape, value.dtype)
-            else:
-                key += (ndarray, tuple(value.tolist()) if shape else value.item())  # it is told as it is
+            key += mark(value)
         elif kind in PLAIN:
             key += (kind, value)  # 1 and 1.0 and True are equal, and not the same
         elif (kind is list or kind is tuple) and len(value) <= SHORT and _NUMBERS.issuperset(map(type, value)):
@@ -59,6 +53,16 @@ def marks(values: Iterable[Any], key: list[Any]) -> None:
         else:
             known = told(value)
             key += (type(known), known)
+
+
+def mark(value: ndarray) -> tuple[Any, ...]:
+    """What decides what `array` says."""
+    shape = value.shape
+    if len(shape) > 1:
+        return shape, value.dtype, value.flags.fnc
+    if shape and (shape[0] > SHORT or value.dtype.kind not in "iu"):
+        return shape, value.dtype
+    return ndarray, tuple(value.tolist()) if shape else value.item()  # it is told as it is
 
 
 def told(value: Any) -> Any:
