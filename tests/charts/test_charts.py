@@ -62,6 +62,15 @@ def test_amounts_may_be_larger_than_javascript_counts_and_not_finite():
     assert charts.svg(charts.lines("t", [Series("s", tuple(points))], "x", "y"))
 
 
+@pytest.mark.parametrize(("least", "ticks"), [(0.4, [0.1, 1, 10, 100, 1000]), (200, None)])
+def test_a_logarithmic_axis_over_several_powers_of_ten_has_a_line_for_each(least, ticks):
+    chart = charts.lines("t", [Series("s", ((1, least), (2, 300.0), (3, 0.0)))], "x", "y", log=True)
+    y = chart.spec["layer"][0]["encoding"]["y"]
+    assert y["scale"] == {"type": "log"}
+    assert y["axis"].get("values") == (None if ticks is None else pytest.approx(ticks))
+    assert charts.svg(chart)
+
+
 def test_a_specification_is_json_and_clean_makes_it_strict():
     for chart in every(HOSTILE[0], charts.NARROW):
         assert json.loads(json.dumps(charts.clean(chart.spec), allow_nan=False))

@@ -59,6 +59,7 @@ AXIS: Mapping[str, Any] = {
     "titleColor": SOFT,
     "titleFontSize": 12,
     "titleFontWeight": 500,
+    "titlePadding": 10,  # the reader's font may be wider than the one that Vega measures
 }
 CONFIG: Mapping[str, Any] = {
     "font": FONT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,7 @@ def lines(title: str, series: Sequence[Series], x: str, y: str, *, unit: str = "
     if not numbers:
         along = {"field": "x", "type": "ordinal", "sort": list(order) or None, "title": x,
                  "axis": {"labelAngle": -30, "labelLimit": 110, "labelOverlap": True}}  # fmt: skip
-    both: Spec = {"x": along, "y": axis("y", y, **({"type": "log"} if log else {"zero": False}))}
+    both: Spec = {"x": along, "y": axis("y", y, **(_decades(drawn) if log else {"zero": False}))}
     stroke: Spec = {"field": "color", "type": "nominal", "scale": None}
     layers: list[Spec] = [
         {"mark": {"type": "line", "strokeWidth": 2, "aria": False},
@@ -54,6 +55,13 @@ def lines(title: str, series: Sequence[Series], x: str, y: str, *, unit: str = "
     about = "; ".join(f"{one.name}: {_ends(one, unit)}" for one in drawn[:6])
     spec = lite(title, about, width, 300 if width >= WIDE else 260, data=given("values", values), layer=layers)
     return Chart(title, about, spec, tuple(colors.items()) if len(drawn) > 1 else ())
+
+
+def _decades(drawn: Sequence[Series]) -> Spec:
+    """A logarithmic axis, with a line for each power of ten where there are several: Vega draws ten for each."""
+    values = [value for one in drawn for _, value in one.points if value > 0]
+    low, high = (math.floor(math.log10(f(values))) for f in (min, max)) if values else (0, 0)
+    return {"type": "log", **({"values": [10.0**k for k in range(low, high + 2)]} if high - low >= 2 else {})}
 
 
 def _ends(series: Series, unit: str) -> str:
