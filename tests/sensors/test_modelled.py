@@ -77,6 +77,18 @@ def test_ticks_that_do_not_fit_into_a_short_step_are_not_lost(clock: FakeClock) 
     assert energy(sensor) == pytest.approx(1.0)  # 100 W x 0.01 s
 
 
+@pytest.mark.parametrize("idle_w", [0.0, 20.0])
+def test_what_a_child_used_before_it_was_found_is_not_lost(clock: FakeClock, idle_w: float) -> None:
+    work = Work()
+    sensor = Modelled(cores=2, curve=[(0.0, idle_w), (1.0, 100.0)], system=work, clock=clock)
+    sensor.open()
+    clock.advance(0.8)
+    assert energy(sensor) == pytest.approx(idle_w * 0.8)  # nobody is seen at work
+    work.cpu_s = 0.7
+    clock.advance(0.2)  # two cores have 0.4 s for it: 0.3 s were before
+    assert energy(sensor) == pytest.approx(idle_w * 1.0 + (100 - idle_w) * 0.7 / 2)
+
+
 def test_no_watts_no_joules(clock: FakeClock) -> None:
     said = Modelled().why_absent() or ""
     assert "none are guessed" in said

@@ -63,19 +63,26 @@ class Modelled(TreeSensor):
             return []
         self._tree = Tree(os.getpid() if self._pid is None else self._pid, found, self._clock, io=False)
         self._joules, self._cpu_s, self._then = 0.0, 0.0, self._clock.monotonic()
+        self._room = 0.0  # CPU seconds that all cores had left until now
         return [Device("cpu", "cpu", "the process tree's share of the processor")]
 
     def _read(self, use: Use, *, thoroughly: bool) -> list[Reading]:
         cpu_s, now = use.cpu_s, self._clock.monotonic()
         elapsed = now - self._then
-        # CPU time comes in ticks: what is more than fits into a short step belongs to the next.
-        used = min(cpu_s - self._cpu_s, max(elapsed, 0.0) * self._cores)
-        self._then, self._cpu_s = now, self._cpu_s + used
+        self._then = now
         if elapsed < 0:
             note = "the clock went back: this step is not counted"
             return [Reading("cpu", "energy_j", self._joules, MODELLED, note)]
+        # What is more than fits into a step was used before, by a child that is found only now; or it belongs to the
+        # next, since CPU time comes in ticks.
+        fits = elapsed * self._cores
+        used = min(cpu_s - self._cpu_s, fits)
+        late = min(cpu_s - self._cpu_s - used, self._room)
+        self._cpu_s += used + late
+        self._room += fits - used - late
         if elapsed > 0:
-            self._joules += elapsed * self._watts(used / (elapsed * self._cores))
+            self._joules += elapsed * self._watts(used / fits)
+        self._joules += late / self._cores * (self._watts(1.0) - self._watts(0.0))
         return [Reading("cpu", "energy_j", self._joules, MODELLED)]
 
     def _watts(self, share: float) -> float:
