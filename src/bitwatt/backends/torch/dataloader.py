@@ -69,6 +69,12 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
     original_fetch = _utils.fetch._MapDatasetFetcher.fetch
     original_iter = dataloader._MultiProcessingDataLoaderIter.__init__
 
+    def loading(state: ThreadState) -> Frame | None:
+        """A frame for the loader's time, unless that is booked in a lane."""
+        learner = state.learner
+        in_lane = learner is not None and learner.lane is not None and not learner.watched
+        return None if in_lane else state.push("preprocess", "DataLoader")
+
     def watched_next(self: Any) -> Any:
         if not watch.on:
             return original_next(self)
@@ -77,9 +83,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
             watch.notes[_UNSEEN] = None
         state = watch.states.here
         learner = state.learner
-        frame = None
-        if learner is None or learner.lane is None or learner.watched:  # else time is booked there
-            frame = state.push("preprocess", "DataLoader")
+        frame = loading(state)
         try:
             return original_next(self)
         except StopIteration:
@@ -110,12 +114,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
             if state.pace.next(FETCH, *marks_of_fetch(self.dataset, index)):
                 return run(learner, self, index)
             learner.surprised()
-        frame = state.push("preprocess", "DataLoader") if state.top.phase != "preprocess" else None
-        try:
-            return fetch_event(state, self, index)
-        finally:
-            if frame is not None:
-                state.pop(frame)
+        return fetch_event(state, self, index)
 
     def run(learner: Any, fetcher: Any, index: Any) -> Any:
         learner.pace.mute = ADDED
@@ -134,11 +133,15 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         learner.begin(*marks_of_fetch(fetcher.dataset, index))
         if learner.step is not None and not _is_torchs(fetcher):
             learner.step.opaque, learner.step.event.enough = True, READS  # it may do what it likes with a sample
+        frame = loading(state) if state.top.phase != "preprocess" else None  # where a lane has just been left
         try:
             batch = original_fetch(fetcher, index)
         except BaseException:
             learner.abort()
             raise
+        finally:
+            if frame is not None:
+                state.pop(frame)
         learner.end(closes=False)
         return batch
 
