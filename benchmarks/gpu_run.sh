@@ -2,7 +2,7 @@
 # What is run on a GPU machine, one part for each call; nothing is installed there. Results go to $OUT.
 #     benchmarks/gpu_run.sh tests                   all of tests/gpu: about 4 minutes
 #     benchmarks/gpu_run.sh overhead [WORKLOADS]    what watching adds to a step: 1 to 3 minutes for each workload
-#     benchmarks/gpu_run.sh deploy MODEL [SECONDS]  ways to deploy it, with energy: ends within SECONDS
+#     benchmarks/gpu_run.sh deploy MODELS [SECONDS] ways to deploy them, with energy: ends within SECONDS
 set -euo pipefail
 cd "$(dirname "$0")/.."
 OUT=${OUT:-.carry/out}
@@ -22,8 +22,8 @@ overhead)
         --tools "off (control);bitwatt" --json "$OUT/overhead.json"
     ;;
 deploy)
-    python3 benchmarks/deploy_h200.py --models "${2:?which model}" --batches 1,32 --processes 2 \
-        --json "$OUT/deploy-$2.json" --budget-seconds "${3:-540}"
+    python3 benchmarks/deploy_h200.py --models "${2:?which models}" --batches 1,32 --processes 2 \
+        --json "$OUT/deploy.json" --budget-seconds "${3:-540}"
     ;;
 *)
     sed -n 's/^#  *//p' "$0" | head -4

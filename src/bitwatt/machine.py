@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bitwatt import state
+from bitwatt import __version__, state
 from bitwatt.records import Machine
 from bitwatt.units import format_count
 
@@ -130,7 +130,7 @@ def _has_tf32() -> str | None:
 
 def _versions() -> dict[str, str]:
     """Python, bitwatt, and each known library already imported; of torch also the CUDA and cuDNN it was built for."""
-    found: dict[str, str | None] = {"python": platform.python_version(), "bitwatt": _version("bitwatt")}
+    found: dict[str, str | None] = {"python": platform.python_version(), "bitwatt": __version__}
     for module, distribution in LIBRARIES.items():
         if module in sys.modules:
             found[distribution] = _version(distribution)

@@ -18,9 +18,9 @@ VERBS = (
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version
+        from bitwatt import __version__
 
-        print(f"bitwatt {version('bitwatt')}")
+        print(f"bitwatt {__version__}")
         parser.exit()
 
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import cast
 
+from bitwatt import __version__
 from bitwatt.config import Settings
 from bitwatt.impact.energy import used
 from bitwatt.pricing import totals
@@ -199,7 +199,7 @@ def parameters(run: Run) -> dict[str, str]:
 
 
 def writer() -> str:
-    return f"bitwatt {version('bitwatt')}"
+    return f"bitwatt {__version__}"
 
 
 def plain(name: str) -> str:

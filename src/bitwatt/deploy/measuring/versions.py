@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
+from bitwatt import __version__
 from bitwatt.deploy.records import Scenario
 
 #: Instructions that decide how fast narrow numbers are: where they are missing, wider ones do their work.
@@ -36,7 +36,7 @@ def flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> dict[str, str]:
 
 def of(rows: Sequence[Scenario]) -> dict[str, str]:
     """As the artefacts were built with."""
-    found = {"python": platform.python_version(), "bitwatt": version("bitwatt")}
+    found = {"python": platform.python_version(), "bitwatt": __version__}
     for row in rows:
         found.update(row.artefact.versions if row.artefact is not None else {})
     return found

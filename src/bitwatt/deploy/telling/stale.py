@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from bitwatt import __version__
 from bitwatt.deploy.records import Checked, Study
 from bitwatt.errors import BitwattError
 
@@ -53,6 +54,8 @@ def present(name: str) -> str | None:
         import platform
 
         return platform.python_version()
+    if name == "bitwatt":  # also where it runs from its source
+        return __version__
     try:
         return version(_MODULES.get(name, name))
     except PackageNotFoundError:
