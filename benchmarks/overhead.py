@@ -26,8 +26,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import bitwatt
 
-#: Steps under a tool before it is timed: after these bitwatt looks again only after a hundred more.
-LEARN = 112
+#: Steps under a tool before it is timed: bitwatt has looked again twice by then, and will after 500 to 1,000 more.
+LEARN = 160
 
 
 class EmptyMode(TorchDispatchMode):

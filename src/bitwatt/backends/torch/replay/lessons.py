@@ -247,7 +247,7 @@ class Node:
         self.families: tuple[Family, Family] | None = None  # of gap and event
         self.alike = 0  # gaps before it that were as expected, in a row, at whatever sizes
         self.calm = False  # the code that last came after it is known, and need not be watched
-        self.interval = self.countdown = 5  # units until the next look
+        self.interval = self.countdown = 16  # units until the next look
         self.fastest = float("inf")  # seconds of a unit that began here
         self.safe = False  # the unit that began here last is known
         self.lane: Lane | None = None  # that unit

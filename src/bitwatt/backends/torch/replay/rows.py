@@ -46,7 +46,7 @@ class Rows(Memory):
                 lane.plain = False
                 return
         self._until_peek = self._random.randint(1, len(lanes))  # each of them is peeked at now and then
-        self._longest = min(2 * self._longest, MOST)
+        self._longest = min(4 * self._longest, MOST)
         pace = self.pace
         pace.pause, pace.began = len(lanes) * (PAUSES * self._unit_seconds + NOISE), self._began
         pace.seq, pace.laps, pace.done, pace.at, pace.entered, pace.inside = self.seq, laps, 0, 0, 0, 0
@@ -97,6 +97,8 @@ class Rows(Memory):
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
         if not row.lasts(self.structures):
             self.tally.disagrees("marks of models")
+        if not row.switches_last:
+            self.tally.disagrees("marks of optimizers")  # since when is not known
         if row.excuses:
             self.seq = _sequence() - row.gap(at)
         spent = self._began - self._swift_from if done else 0.0

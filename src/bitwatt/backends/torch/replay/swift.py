@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.expecting import KINDS, Expected, is_quiet
+from bitwatt.backends.torch.replay.expecting import KINDS, Expected, StepEvent, is_quiet
 from bitwatt.backends.torch.replay.pace import over
 from bitwatt.backends.torch.trail import Stretch, chained
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _now = time.perf_counter
 
-#: Laps in a row: so many at first, twice as many each time, at most. Then one is timed event by event, and after it the
-#: code between events is watched for one unit.
-FIRST, MOST = 64, 512
+#: Laps in a row: so many at first, four times as many each time, at most. Then one is timed event by event, and after
+#: it the code between events is watched for one unit.
+FIRST, MOST = 64, 1024
 
 
 class Row:
@@ -33,7 +33,7 @@ class Row:
 
     __slots__ = (
         "compiled", "ends", "expects", "frames", "inside", "kinds", "lanes", "learner", "models", "nodes", "pace",
-        "ran", "token", "whole",
+        "ran", "steps", "token", "whole",
     )  # fmt: skip
 
     def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
@@ -57,6 +57,7 @@ class Row:
         self.token = steps[0].key[1].token
         events = [KINDS[self.kinds[at]](self, at, step, structures) for at, step in enumerate(steps)]
         self.expects: list[Expected] = [event.expected for event in events]
+        self.steps = [event for event in events if isinstance(event, StepEvent)]
         for at, event in enumerate(events[:-1]):
             event.next = self.expects[at + 1]
         events[-1].end = self.lap
@@ -93,6 +94,11 @@ class Row:
             for number, state in self.models
             if state.model.stamp == structures.stamp and state.model.number == number
         )
+
+    @property
+    def switches_last(self) -> bool:
+        """Whether the optimizers' switches are what they were."""
+        return all(event.lasts for event in self.steps)
 
     @property
     def trail(self) -> Stretch:
