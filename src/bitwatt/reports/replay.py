@@ -6,9 +6,9 @@ from bitwatt.records import Replay, Run
 
 
 def verdict(run: Run) -> str:
-    """One line: whether the numbers are exact, and what speaks for it. Nothing where every step was counted."""
+    """One line: whether the numbers are exact, and what speaks for it. Nothing where all of every step was counted."""
     replay = run.replay
-    if replay is None or not replay.replayed:
+    if replay is None or (not replay.replayed and replay.exact):
         return ""
     steps = f"{replay.counted:,} steps counted, {replay.replayed:,} replayed"
     if replay.exact:

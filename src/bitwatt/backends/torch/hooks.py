@@ -101,7 +101,7 @@ class OptimizerHooks:
             state.settle()
         if state.learner is not None and state.learner.function is not None:
             state.learner.steps_inside(optimizer)
-        state.push("optimizer", type(optimizer).__name__, Step(optimizer, sys._getframe(2)))
+        state.push("optimizer", type(optimizer).__name__, Step(optimizer, sys._getframe(2), closure=closure))
 
     def leave(self, optimizer: Any) -> None:
         state = self._states.here

@@ -85,10 +85,11 @@ class Frame:
 class Step:
     """A step of an optimizer, and the Python frame it runs in: torch tells nobody when it ends by an exception."""
 
-    __slots__ = ("frame", "optimizer")
+    __slots__ = ("closure", "frame", "optimizer")
 
-    def __init__(self, optimizer: Any, frame: Any) -> None:
+    def __init__(self, optimizer: Any, frame: Any, *, closure: bool = False) -> None:
         self.optimizer, self.frame = optimizer, frame_mark(frame)
+        self.closure = closure  # it calls models by itself
 
 
 def frame_mark(frame: Any) -> tuple[int, Any]:
@@ -234,6 +235,11 @@ class ThreadState:
             if left is frame:
                 break
         self.top = stack[-1]
+
+    @property
+    def in_closure(self) -> bool:
+        """Whether a step of an optimizer runs that calls models by itself."""
+        return len(self.stack) > 1 and any(type(one := frame.module) is Step and one.closure for frame in self.stack)
 
     def drop_stale_steps(self) -> None:
         """Leave steps of optimizers whose Python frame is gone."""

@@ -282,7 +282,7 @@ class Learner(Laps):
         self._find_lane(start, known)
         self._begin_unit(last.form)
         self.start.countdown -= 1
-        self.looking = not known or self.start.countdown <= 0
+        self.looking = not known or self.start.countdown <= 0 or self.state.in_closure
         self._peeking = False
         self._take_lane(watch=watch)
 
