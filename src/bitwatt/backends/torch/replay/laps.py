@@ -14,7 +14,7 @@ from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.backends.torch.replay.rows import NOISE, PAUSES
 from bitwatt.backends.torch.replay.swift import FIRST, ran
 from bitwatt.backends.torch.replay.watched import Watched
-from bitwatt.backends.torch.state import AFTER, BEFORE_GRAPH, FORWARD
+from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD
 from bitwatt.backends.torch.timeline import ONE_IN
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Laps(Watched):
         if lane is None or not (lane.trusted or (watch and self._can_watch(lane))):
             return
         self.lane, self.at, self.marking = lane, 0, self.state.timeline
+        _name_before(self.state, lane)
         self.state.trail.mark(_sequence(), lane.trail)
         if lane.trusted:
             self._open_row()
@@ -128,6 +129,7 @@ class Laps(Watched):
         if self.state.timeline is not None:
             self.state.timeline.mark_lane(lane, -1)
         self.lane, self.start, self.node = follower, start, start
+        _name_before(self.state, follower)
 
     def _choose_marks(self, lane: Lane) -> None:
         """Whether the device's time of the lap that begins is taken event by event."""
@@ -202,6 +204,14 @@ class Laps(Watched):
             self._closing = step.key[2][0] == BACKWARD or step.differentiates
         if watched and state.mode is not None:
             state.mode.book(state)
+
+
+def _name_before(state: ThreadState, lane: Lane) -> None:
+    """What came before a lap that begins with a forward: calls in lanes give no phase to what has none yet."""
+    first = lane.steps[0]
+    forward = first.key[2][0] == CALL and (first.phase == "forward" or first.phase is FORWARD)
+    if forward and not state.forward_done and any(state.pending.values()):
+        state.resolve({BEFORE: "other", BEFORE_GRAPH: "forward"})
 
 
 def _stage(state: ThreadState, step: Step) -> None:
