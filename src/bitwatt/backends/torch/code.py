@@ -26,6 +26,8 @@ LIMIT = 10_000
 #: By identity, since hashing a code object reads all of it; the code is kept so that no other takes its place.
 kinds: dict[int, tuple[str, CodeType]] = {}
 _steps: dict[CodeType, bool] = {}
+#: Kinds of library code.
+_LIBRARY = frozenset({INSIDE, LOSS, SCALER, SEED, ENGINE, RECOMPUTE, CHECKPOINT, WORKER})
 
 
 def kind_of(code: CodeType) -> str:
@@ -137,6 +139,19 @@ def recomputing(frame: FrameType | None) -> bool:
         if kind == RECOMPUTE:
             return True
         if kind == ENGINE:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def differentiates_itself(frame: FrameType | None) -> bool:
+    """Whether code of the program's own runs below the innermost call of the autograd engine: a hook on a gradient, the
+    backward of a function."""
+    while frame is not None:
+        kind = kind_of(frame.f_code)
+        if kind not in _LIBRARY:
+            return True
+        if kind is ENGINE:
             return False
         frame = frame.f_back
     return False

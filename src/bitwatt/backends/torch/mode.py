@@ -247,6 +247,9 @@ class CountingMode(TorchDispatchMode):
             state.pop(state.top)
             return state.counts_at((context, context.phases, "other", ""))
         scope = self._scope_of_node(state, launch)
+        learner = (launch.state if launch else state).learner
+        if self.log is not None and learner is not None and learner.step is not None and not learner.step.opaque:
+            learner.step.opaque = code.differentiates_itself(_getframe(3).f_back)
         if _grad_enabled():
             if code.recomputing(_getframe(4)):
                 return state.counts_at((context, context.phases, "backward/recompute", scope))

@@ -126,7 +126,8 @@ class ModuleCalls:
                 return out
             frame = self.enter(state, module, args)
             if learner.step is not None:
-                learner.step.phase, learner.step.opaque = frame.phase, not events.structures.is_torchs(module)
+                learner.step.phase, learner.step.hooked = frame.phase, events.structures.hooks_calls(module)
+                learner.step.opaque = learner.step.hooked or not events.structures.is_torchs(module)
             out = call(module, *args, **kwargs)
             learner.end(closes=frame.phase == "inference")
         except BaseException:

@@ -13,7 +13,7 @@ from torch import nn
 from bitwatt.backends.torch.replay.learner import Learner
 from bitwatt.backends.torch.replay.lessons import FOREIGN, READS
 from bitwatt.backends.torch.replay.losses import behind, taken
-from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, hung, in_use, quick
+from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, hung, in_use, is_own, quick
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
 from bitwatt.backends.torch.state import FORWARD, frame_mark, is_running
 from bitwatt.backends.torch.tensors import any_needs_grad, follow
@@ -107,13 +107,15 @@ class Events:
         first = self.structures.first(caller)
         adds = first is not None and first.grad is not None
         try:
-            led = behind(roots, _sequence() - learner.seq, compiled=learner.compiled)
-            values = (*[quick(root) for root in roots], taken(roots, compiled=learner.compiled), led)
+            nodes, compiled = _sequence() - learner.seq, learner.compiled
+            of, led = taken(roots, nodes, compiled=compiled), behind(roots, nodes, compiled=compiled)
+            values = (*[quick(root) for root in roots], of, led)
         except Exception as error:
             return self._unmarked(learner, error)
         known = learner.begin((BACKWARD, adds, options, flags()), values)
         if learner.step is not None:
             learner.step.first = weakref.ref(first) if first is not None else None
+            learner.step.opaque = learner.step.opaque or self.structures.hooks_gradients(caller)
         return known
 
     def begin_step(self, learner: Learner, optimizer: Any) -> bool:
@@ -125,11 +127,17 @@ class Events:
         learner.frame, learner.nested = frame_mark(sys._getframe(3)), 0
         known = learner.begin((STEP, id(optimizer), made, missing))
         step = learner.step
-        if step is not None and not type(optimizer).__module__.startswith("torch.optim"):
+        if step is not None and (_hooked(optimizer) or not type(optimizer).__module__.startswith("torch.optim")):
             step.opaque, step.event.enough = True, FOREIGN
         elif step is not None and isinstance(optimizer, torch.optim.RAdam):
             step.event.enough = READS  # it does less in its first five steps
         return known
+
+
+def _hooked(optimizer: Any) -> bool:
+    """Whether code of the program's own hangs on an optimizer's steps."""
+    pre, post = optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks
+    return bool(pre or post) and any(is_own(hook) for hook in (*pre.values(), *post.values()))
 
 
 def _options(group: Any) -> tuple[Any, ...]:

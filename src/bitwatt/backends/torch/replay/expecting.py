@@ -36,6 +36,7 @@ _SCALAR = torch.Size([])
 Expected = Callable[..., bool]
 #: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends.
 SELDOM = 15
+MODELS = "marks of models"
 
 
 def is_quiet(step: Step, structures: Structures) -> bool:
@@ -56,6 +57,11 @@ class Event(ABC):
     @abstractmethod
     def expected(self, kind: str, *given: Any) -> bool:
         """Whether this is it; if so, what comes after it is expected next."""
+
+    @property
+    def unheard(self) -> str:
+        """Marks of it that have changed and that nobody has announced: what was credited since may be wrong."""
+        return ""
 
 
 class _Call(Event):
@@ -130,11 +136,15 @@ class _Call(Event):
     @property
     def _lasts(self) -> bool:
         """Whether nothing has changed without a word."""
-        seen, structures = self.seen, self.structures
-        if structures.needs == self.told and not seen.trains_as_known:
-            self.row.learner.tally.disagrees("marks of models")  # since when is not known
-            return False
-        return seen.lasts  # if not, it is told where the row ends
+        return not self.unheard and self.seen.lasts  # if not, it is told where the row ends
+
+    @property
+    def unheard(self) -> str:
+        """Other parameters get gradients than those known."""
+        try:
+            return MODELS if self.structures.needs == self.told and not self.seen.trains_as_known else ""
+        except AttributeError:  # a part has died, which is told otherwise
+            return ""
 
 
 class _Backward(Event):
@@ -168,7 +178,7 @@ class _Backward(Event):
             first = self.first()
             if (first is not None and first.grad is not None) is not self.adds:
                 return False
-            if not (pace.done & SELDOM or self.compiled) and taken(roots, compiled=False) != self.of:
+            if not (pace.done & SELDOM or self.compiled) and taken(roots, self.gap, compiled=False) != self.of:
                 self.row.learner.tally.disagrees("marks of losses")  # since when is not known
                 return False
             if self.follows and behind(roots, self.gap, compiled=False) != self.led:
@@ -220,7 +230,7 @@ def _reader(names: list[str]) -> Callable[[Any], Any]:
     return itemgetter(*names) if names else len
 
 
-class StepEvent(Event):
+class _Step(Event):
     __slots__ = ("count", "groups", "hung", "missing", "number", "optimizer", "states", "structures", "told")
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
@@ -264,7 +274,7 @@ class StepEvent(Event):
                     return False
             elif [p.grad is None for group in given for p in group["params"]] != self.missing:
                 return False
-            if not pace.done & SELDOM and not self.lasts:  # it is told where the row ends
+            if not pace.done & SELDOM and self.unheard:  # it is told where the row ends
                 return False
             if self.structures.needs != self.told:
                 now = self.structures.needs
@@ -282,13 +292,14 @@ class StepEvent(Event):
         return True
 
     @property
-    def lasts(self) -> bool:
-        """Whether nothing has been switched without a word."""
+    def unheard(self) -> str:
+        """Something has been switched."""
         optimizer = self.optimizer()
         if optimizer is None or len(optimizer.param_groups) != len(self.groups):  # which is told otherwise
-            return True
+            return ""
         pairs = zip(optimizer.param_groups, self.groups, strict=True)
-        return all(known.read is None or known.switches(group) == known.switched for group, known in pairs)
+        lasts = all(known.read is None or known.switches(group) == known.switched for group, known in pairs)
+        return "" if lasts else "marks of optimizers"
 
 
 class _Whole(Event):
@@ -348,5 +359,5 @@ class _Function(_Whole):
 
 
 KINDS: dict[str, type[Event]] = {
-    "call": _Call, "backward": _Backward, "step": StepEvent, "function": _Function, "fetch": _Whole, "graph": _Whole,
+    "call": _Call, "backward": _Backward, "step": _Step, "function": _Function, "fetch": _Whole, "graph": _Whole,
 }  # fmt: skip

@@ -170,8 +170,8 @@ class Step:
     """A mark with its sizes, and those of the marks before it in the unit: the stretch that leads to it and its own."""
 
     __slots__ = (
-        "after", "closes", "differentiates", "event", "first", "flags", "gap", "key", "meanings", "node", "number",
-        "opaque", "phase", "safe", "sizes",
+        "after", "closes", "differentiates", "event", "first", "flags", "gap", "hooked", "key", "meanings", "node",
+        "number", "opaque", "phase", "safe", "sizes",
     )  # fmt: skip
 
     def __init__(self, node: Node, sizes: Sizes, key: Any) -> None:
@@ -179,7 +179,8 @@ class Step:
         self.key = key  # by which it was found: place, context, who is called, with what
         self.gap, self.event = Lesson(is_gap=True), Lesson()
         self.safe = False  # the whole unit it was last part of is known
-        self.opaque = False  # it runs code of the program's own
+        self.opaque = False  # it runs code of the program's own,
+        self.hooked = False  # that hangs on a model, where what it does is mostly no part of the graph
         self.phase = ""  # which phase the event begins
         self.number = 0  # stands for the node and the sizes
         self.after: tuple[bool, bool, bool] | None = None  # how the event leaves the thread's state
@@ -192,7 +193,7 @@ class Step:
     @property
     def unchecked(self) -> bool:
         """It ran code of the program's own that makes no graph and calls no module: no checksum tells what it did."""
-        return self.opaque and not (self.event.nodes or self.event.inside or self.event.compiled)
+        return self.hooked or (self.opaque and not (self.event.nodes or self.event.inside or self.event.compiled))
 
     @property
     def booked(self) -> str:
@@ -224,6 +225,7 @@ class Step:
             self.gap.trail, self.event.trail = twin.gap.trail, twin.event.trail
             self.event.inside = inside_at(families[1], self.sizes) if not twin.event.compiled else None
             self.phase, self.opaque, self.safe, self.first = twin.phase, twin.opaque, True, twin.first
+            self.hooked = twin.hooked
             self.gap.compiled, self.event.compiled = twin.gap.compiled, twin.event.compiled
             self.closes, self.differentiates = twin.closes, twin.differentiates
             self.meanings, self.flags = twin.meanings, twin.flags

@@ -9,8 +9,9 @@ from torch import Tensor
 
 _sequence = torch.autograd._get_sequence_nr
 
-#: Graph nodes that are looked at from the end of a loss backwards, and those in search of what it is of.
-_BACK, _NEAR = 6, 3
+#: Graph nodes that are looked at from the end of a loss backwards, those in search of what it is of, and those whose
+#: kinds are told.
+_BACK, _NEAR, _KINDS = 6, 3, 16
 _SCALAR = torch.Size([])
 
 
@@ -29,13 +30,27 @@ def behind(roots: Any, nodes: int, *, compiled: bool) -> tuple[str, str]:
     return "behind", str(found)
 
 
-def taken(roots: Any, *, compiled: bool) -> torch.Size:
-    """The shape of what a loss is of: part of a batch, or all of it. Graphs of compiled code differ."""
+def taken(roots: Any, nodes: int, *, compiled: bool) -> tuple[torch.Size, str]:
+    """The shape of what a loss is of, part of a batch or all of it, and what the loss is made of: two of as many nodes
+    need not be alike. Graphs of compiled code differ."""
     node = roots[0].grad_fn if len(roots) == 1 and not compiled and isinstance(roots[0], Tensor) else None
-    shape = _SCALAR
+    shape, made = _SCALAR, _made_of(node, nodes)
     for _ in range(_NEAR):
         if node is None or not node.next_functions or (node := node.next_functions[0][0]) is None:
             break
         if (shape := node._input_metadata[0].shape) != _SCALAR:
             break
-    return torch.Size(shape)
+    return torch.Size(shape), made
+
+
+def _made_of(node: Any, nodes: int) -> str:
+    """The kinds of the graph nodes that the loss has made, in all its branches, from its end backwards."""
+    last, found, waiting = _sequence(), [], [node]
+    for one in waiting:  # which grows meanwhile
+        if one is None or not 0 < last - one._sequence_nr() <= nodes:
+            continue
+        found.append(one.name())
+        if len(found) == _KINDS:
+            break
+        waiting += [after for after, _ in one.next_functions]
+    return " ".join(found)

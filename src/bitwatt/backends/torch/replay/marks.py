@@ -91,6 +91,11 @@ def hung(optimizer: Any) -> tuple[int, int]:
     return len(optimizer._optimizer_step_pre_hooks), len(optimizer._optimizer_step_post_hooks)
 
 
+def is_own(hook: Any) -> bool:
+    """Whether a function that hangs on something is the program's: what it does, and when, nobody knows."""
+    return not str(getattr(hook, "__module__", None) or type(hook).__module__).startswith(("torch.", "bitwatt."))
+
+
 def _name(name: Any) -> Any:
     """A key of a dict. Others than these may not like to be compared, and would be kept alive."""
     return name if type(name) in (str, int) else type(name)
@@ -174,7 +179,7 @@ class Structure:
 class State:
     """A state that a model was seen in: parameters that got gradients, those that did not, and plain attributes."""
 
-    __slots__ = ("attributes", "frozen", "model", "plain", "seldom", "tells", "trains")
+    __slots__ = ("attributes", "frozen", "hooked", "model", "plain", "seldom", "tells", "trains")
 
     def __init__(self, model: Structure) -> None:
         self.model = model
@@ -184,6 +189,12 @@ class State:
         self.attributes: list[Any] = model.attributes
         self.seldom = model.flags[:2]
         self.plain = all(_is_plain(ref()) for ref in model.modules)
+        #: Whether code of the program's own hangs on its calls, and on its gradients.
+        self.hooked = (
+            _has_own([getattr(ref(), name, {}) for ref in model.modules for name in _FORWARD_HOOKS]),
+            _has_own([getattr(ref(), name, {}) for ref in model.modules for name in _BACKWARD_HOOKS])
+            or _has_own([hooks for ref in model.parameters for hooks in _hooks(ref())]),
+        )
         #: Whether each of its parameters tells when it is frozen. Wrappers (DTensor) are parameters by name alone.
         self.tells = all(hasattr(type(ref()), TELLS) for ref in model.parameters)
 
@@ -245,6 +256,19 @@ class Structures:
         modules = [ref() for ref in known.modules] if known is not None else [None]
         return all(type(one).__module__.startswith("torch.nn.") for one in modules)
 
+    def hooks_calls(self, module: nn.Module) -> bool:
+        """Whether code of the program's own hangs on the calls of a model."""
+        return self._hooked(module)[0]
+
+    def hooks_gradients(self, module: nn.Module | None) -> bool:
+        """Whether code of the program's own hangs on the gradients of a model."""
+        return self._hooked(module)[1]
+
+    def _hooked(self, module: nn.Module | None) -> tuple[bool, bool]:
+        known = self._known.get(id(module))
+        state = self.states.get(known.number) if known is not None else None
+        return state.hooked if state is not None else (False, False)
+
     def has_gradients(self, module: nn.Module) -> bool:
         first = self.first(module)
         return first is not None and first.grad is not None
@@ -287,7 +311,12 @@ class Structures:
 
 
 #: Functions that a program has hung on a module.
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_FORWARD_HOOKS, _BACKWARD_HOOKS = ("_forward_hooks", "_forward_pre_hooks"), ("_backward_hooks", "_backward_pre_hooks")
+_HOOKS = (*_FORWARD_HOOKS, *_BACKWARD_HOOKS)
+
+
+def _has_own(hung: list[Any]) -> bool:
+    return any(is_own(hook) for hooks in hung if hooks for hook in hooks.values())
 
 
 def _nothing(_: Any) -> None:

@@ -95,10 +95,8 @@ class Rows(Memory):
             self.marking.mark_row(row.lanes)
         if at:
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
-        if not row.lasts(self.structures):
-            self.tally.disagrees("marks of models")
-        if not row.switches_last:
-            self.tally.disagrees("marks of optimizers")  # since when is not known
+        for marks in row.unheard(self.structures):
+            self.tally.disagrees(marks)  # since when is not known
         if row.excuses:
             self.seq = _sequence() - row.gap(at)
         spent = self._began - self._swift_from if done else 0.0

@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.expecting import KINDS, Expected, StepEvent, is_quiet
+from bitwatt.backends.torch.replay.expecting import KINDS, MODELS, is_quiet
 from bitwatt.backends.torch.replay.pace import over
 from bitwatt.backends.torch.trail import Stretch, chained
 
@@ -32,8 +32,8 @@ class Row:
     """Lanes that follow each other in a ring, mostly one, as a list of what is expected next."""
 
     __slots__ = (
-        "compiled", "ends", "expects", "frames", "inside", "kinds", "lanes", "learner", "models", "nodes", "pace",
-        "ran", "steps", "token", "whole",
+        "compiled", "ends", "events", "expects", "frames", "inside", "kinds", "lanes", "learner", "models", "nodes",
+        "pace", "ran", "token", "whole",
     )  # fmt: skip
 
     def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
@@ -56,8 +56,7 @@ class Row:
         self.whole = self.nodes[-1], self.inside[-1]
         self.token = steps[0].key[1].token
         events = [KINDS[self.kinds[at]](self, at, step, structures) for at, step in enumerate(steps)]
-        self.expects: list[Expected] = [event.expected for event in events]
-        self.steps = [event for event in events if isinstance(event, StepEvent)]
+        self.events, self.expects = events, [event.expected for event in events]
         for at, event in enumerate(events[:-1]):
             event.next = self.expects[at + 1]
         events[-1].end = self.lap
@@ -86,19 +85,16 @@ class Row:
         """Whether something was compiled meanwhile, which calls modules and makes graph nodes of its own."""
         return self.compiled and self.frames != compiled_frames()
 
-    def lasts(self, structures: Structures | None) -> bool:
-        """Whether the models are what they were when they were last called; what was announced since is seen by the
-        next call."""
-        return structures is None or all(
-            state.lasts
-            for number, state in self.models
-            if state.model.stamp == structures.stamp and state.model.number == number
-        )
-
-    @property
-    def switches_last(self) -> bool:
-        """Whether the optimizers' switches are what they were."""
-        return all(event.lasts for event in self.steps)
+    def unheard(self, structures: Structures | None) -> set[str]:
+        """Marks that have changed without a word: of models as they were last called, and of optimizers. What was
+        announced since is seen by the next call."""
+        if structures is None:
+            return set()
+        found = {event.unheard for event in self.events} - {""}
+        for number, state in self.models:
+            if state.model.stamp == structures.stamp and state.model.number == number and not state.lasts:
+                found.add(MODELS)
+        return found
 
     @property
     def trail(self) -> Stretch:
