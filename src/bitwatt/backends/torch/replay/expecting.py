@@ -6,9 +6,8 @@ lies in the slots of one object, not in the cells of a closure, and what never c
 
 from __future__ import annotations
 
-import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,6 @@ _SCALAR = torch.Size([])
 Expected = Callable[..., bool]
 #: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends.
 SELDOM = 15
-MODELS = "marks of models"
 
 
 def is_quiet(step: Step, structures: Structures) -> bool:
@@ -59,9 +57,9 @@ class Event(ABC):
         """Whether this is it; if so, what comes after it is expected next."""
 
     @property
-    def unheard(self) -> str:
-        """Marks of it that have changed and that nobody has announced: what was credited since may be wrong."""
-        return ""
+    def frozen_unheard(self) -> bool:
+        """Whether other parameters get gradients than those known, and nobody has announced it."""
+        return False
 
 
 class _Call(Event):
@@ -136,15 +134,14 @@ class _Call(Event):
     @property
     def _lasts(self) -> bool:
         """Whether nothing has changed without a word."""
-        return not self.unheard and self.seen.lasts  # if not, it is told where the row ends
+        return not self.frozen_unheard and self.seen.lasts  # if not, it is told where the row ends
 
     @property
-    def unheard(self) -> str:
-        """Other parameters get gradients than those known."""
+    def frozen_unheard(self) -> bool:
         try:
-            return MODELS if self.structures.needs == self.told and not self.seen.trains_as_known else ""
+            return self.structures.needs == self.told and not self.seen.trains_as_known
         except AttributeError:  # a part has died, which is told otherwise
-            return ""
+            return False
 
 
 class _Backward(Event):
@@ -195,51 +192,21 @@ class _Backward(Event):
 
 #: Numbers that are used whatever they are: they are compared once in a row, with all others.
 _SETTLED = frozenset({"lr", "eps"})
-#: What the options of torch's own optimizers that switch something are: set when they are made, and then left alone.
-_SWITCHES = (bool, type(None))
-
-
-class _Group:
-    """The options of one group that may come into use: their last values, which of them were in use, and how to read
-    those that are compared in every step and those that seldom are."""
-
-    __slots__ = ("read", "switched", "switches", "used", "values")
-
-    def __init__(self, used: Iterable[tuple[str, Any]]) -> None:
-        self.used = [(name, on) for name, on in used if name not in _SETTLED]
-        self.read: Callable[[Any], Any] | None = None
-        self.switches: Callable[[Any], Any] = len
-        self.values: Any = None
-        self.switched: Any = None
-
-    def is_as_known(self, group: Any, optimizer: Any) -> bool:
-        """The long way. A number that follows a schedule is in use as before."""
-        if [(name, in_use(group[name])) for name, _ in self.used] != self.used:
-            return False
-        if self.read is None:
-            own = type(optimizer).__module__.startswith("torch.optim.")
-            names = [name for name, _ in self.used]
-            switches = [name for name in names if own and isinstance(group[name], _SWITCHES)]
-            self.read = _reader([name for name in names if name not in switches])
-            self.switches = _reader(switches)
-        self.values, self.switched = self.read(group), self.switches(group)
-        return True
-
-
-def _reader(names: list[str]) -> Callable[[Any], Any]:
-    return itemgetter(*names) if names else len
 
 
 class _Step(Event):
-    __slots__ = ("count", "groups", "hung", "missing", "number", "optimizer", "states", "structures", "told")
+    __slots__ = ("count", "groups", "hung", "missing", "number", "states", "structures", "told")
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
         super().__init__(row, at, step, structures)
         _, self.number, (self.states, self.hung, *options), missing = step.key[2]
         self.structures, self.count = structures, len(missing)
         self.missing = list(missing) if any(missing) else None
-        self.optimizer: Callable[[], Any] = lambda: None  # once it has come
-        self.groups = [_Group(used) for used in options]
+        #: Of each group: how to read options that may come into use, their last values, and which of them were in use.
+        turning = [[(name, on) for name, on in used if name not in _SETTLED] for used in options]
+        self.groups: list[list[Any]] = [
+            [itemgetter(*[name for name, _ in used]) if used else len, None, used] for used in turning
+        ]
         self.told = -1  # of what was announced, up to where it made no difference
 
     def expected(self, kind: str, optimizer: Any = None, args: Any = (), kwargs: Any = None) -> bool:
@@ -257,25 +224,23 @@ class _Step(Event):
             left, given, groups = self.count, optimizer.param_groups, self.groups
             if len(given) != len(groups):
                 return False
-            for group, known in zip(given, groups):  # noqa: B905
-                if self.missing is None:
+            if self.missing is None:
+                for group in given:
                     parameters = group["params"]
                     left -= len(parameters)
                     for parameter in parameters:
                         if parameter.grad is None:
                             return False
-                read = known.read
-                if read is None or read(group) != known.values:
-                    if not known.is_as_known(group, optimizer):
-                        return False
-                    self.optimizer = weakref.ref(optimizer)
-            if self.missing is None:
                 if left:
                     return False
             elif [p.grad is None for group in given for p in group["params"]] != self.missing:
                 return False
-            if not pace.done & SELDOM and self.unheard:  # it is told where the row ends
-                return False
+            for group, known in zip(given, groups):  # noqa: B905
+                values = known[0](group)
+                if values != known[1]:  # a number that follows a schedule is in use as before
+                    if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:
+                        return False
+                    known[1] = values
             if self.structures.needs != self.told:
                 now = self.structures.needs
                 if hung(optimizer) != self.hung:
@@ -290,16 +255,6 @@ class _Step(Event):
             pace.at, pace.then = self.after, self.next
         pace.next = stepping
         return True
-
-    @property
-    def unheard(self) -> str:
-        """Something has been switched."""
-        optimizer = self.optimizer()
-        if optimizer is None or len(optimizer.param_groups) != len(self.groups):  # which is told otherwise
-            return ""
-        pairs = zip(optimizer.param_groups, self.groups, strict=True)
-        lasts = all(known.read is None or known.switches(group) == known.switched for group, known in pairs)
-        return "" if lasts else "marks of optimizers"
 
 
 class _Whole(Event):

@@ -95,8 +95,8 @@ class Rows(Memory):
             self.marking.mark_row(row.lanes)
         if at:
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
-        for marks in row.unheard(self.structures):
-            self.tally.disagrees(marks)  # since when is not known
+        if not row.lasts(self.structures):
+            self.tally.disagrees("marks of models")
         if row.excuses:
             self.seq = _sequence() - row.gap(at)
         spent = self._began - self._swift_from if done else 0.0

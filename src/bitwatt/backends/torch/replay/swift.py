@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.expecting import KINDS, MODELS, is_quiet
+from bitwatt.backends.torch.replay.expecting import KINDS, is_quiet
 from bitwatt.backends.torch.replay.pace import over
 from bitwatt.backends.torch.trail import Stretch, chained
 
@@ -85,16 +85,16 @@ class Row:
         """Whether something was compiled meanwhile, which calls modules and makes graph nodes of its own."""
         return self.compiled and self.frames != compiled_frames()
 
-    def unheard(self, structures: Structures | None) -> set[str]:
-        """Marks that have changed without a word: of models as they were last called, and of optimizers. What was
-        announced since is seen by the next call."""
+    def lasts(self, structures: Structures | None) -> bool:
+        """Whether the models are what they were when they were last called; what was announced since is seen by the
+        next call."""
         if structures is None:
-            return set()
-        found = {event.unheard for event in self.events} - {""}
-        for number, state in self.models:
-            if state.model.stamp == structures.stamp and state.model.number == number and not state.lasts:
-                found.add(MODELS)
-        return found
+            return True
+        return not any(event.frozen_unheard for event in self.events) and all(
+            state.lasts
+            for number, state in self.models
+            if state.model.stamp == structures.stamp and state.model.number == number
+        )
 
     @property
     def trail(self) -> Stretch:
