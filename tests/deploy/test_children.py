@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -62,6 +63,56 @@ def test_a_child_that_hangs_is_stopped_with_what_it_started(tmp_path: Path) -> N
     ended = children.run({"task": "test_children:sleep", "pid_file": str(file)}, tmp_path, timeout_s=15)
     assert ended.failure == "hung for 15 s and was stopped while sleeping"
     until(lambda: not _runs(int(file.read_text())))
+
+
+def leave(job: dict[str, Any], tell: children.Tell) -> None:
+    """Ends, and leaves a worker behind."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+    tell.result({"pid": os.getpid(), "left": pid})
+
+
+def die_behind(job: dict[str, Any], tell: children.Tell) -> None:
+    leave(job, tell)
+    raise RuntimeError("as told")
+
+
+@pytest.mark.skipif(not hasattr(os, "waitid"), reason="it cannot be told without reaping it")
+@pytest.mark.parametrize("task", ["leave", "die_behind"])
+def test_a_number_is_the_childs_own_until_all_that_it_started_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, task: str
+) -> None:
+    ended, killpg = [], os.killpg
+
+    def kill(pid: int, number: int) -> None:
+        # Not reaped: nobody else can have this number. It raises where it is not our child any more.
+        ended.append((pid, os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None))
+        killpg(pid, number)
+
+    monkeypatch.setattr(os, "killpg", kill)
+    found = children.run({"task": f"test_children:{task}"}, tmp_path)
+    (result,) = found.results
+    assert ended == [(result["pid"], True)]
+    assert ("as told" in found.failure) is (task == "die_behind")
+    until(lambda: not _runs(result["left"]))
+    with pytest.raises(ChildProcessError):  # no zombie is left
+        os.waitpid(result["pid"], os.WNOHANG)
+
+
+def test_a_number_that_is_gone_is_not_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a child cannot be looked at without reaping it, or was reaped by others."""
+    killed: list[int] = []
+    monkeypatch.setattr(os, "killpg", lambda pid, number: killed.append(pid))
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert children.run({"task": "test_children:report", "asked": 1}, tmp_path).results
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    monkeypatch.delattr(os, "waitid", raising=False)
+    ended = children.run({"task": "test_children:die"}, tmp_path)
+    assert ended.failure == "the process ended with 1 while dying: RuntimeError: as told"
+    assert killed == []
 
 
 def until(is_so: Callable[[], object]) -> None:

@@ -32,6 +32,8 @@ THREADS = (
 )  # fmt: skip
 #: Of what a child printed last, so much is quoted.
 QUOTED = 400
+#: Seconds between two looks at the marker, and at whether the child has ended.
+_MARKER_S, _END_S = 0.25, 0.05
 _WIDTH = 512
 
 
@@ -135,18 +137,38 @@ def task(name: str) -> Callable[[dict[str, Any], Tell], None]:
 def _wait(child: subprocess.Popen[bytes], marker: Path, timeout_s: float, tick: Callable[[float], None] | None) -> bool:
     """Whether it hung."""
     last, moved = -1, time.monotonic()
-    while True:
-        try:
-            child.wait(timeout=0.25)
-            return False
-        except subprocess.TimeoutExpired:
-            step, _, _, done = _marked(marker)
+    while not _ends(child, _MARKER_S):
+        step, _, _, done = _marked(marker)
         if step != last:
             last, moved = step, time.monotonic()
             if tick is not None:
                 tick(done)
         elif time.monotonic() - moved > timeout_s:
             return True
+    return False
+
+
+def _ends(child: subprocess.Popen[bytes], within_s: float) -> bool:
+    """Whether it ends within so long. It is looked at and not reaped, where the system can: what it started is found by
+    its number, which nobody else gets before `_kill` has reaped it."""
+    if not hasattr(os, "waitid"):  # Windows, and macOS before Python 3.13
+        try:
+            child.wait(within_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+    until = time.monotonic() + within_s
+    while True:
+        try:
+            if os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+                return True
+        except ChildProcessError:  # this program ignores SIGCHLD, or reaps whatever ends
+            child.wait()
+            return True
+        left = until - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(_END_S, left))
 
 
 def _marked(marker: Path) -> tuple[int, str, str, float]:
@@ -168,13 +190,15 @@ def _results(path: Path) -> list[dict[str, Any]]:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """With what it started, which may still be there when it has ended: it leads a session of its own."""
-    with suppress(ProcessLookupError, PermissionError):  # all have ended
-        if hasattr(os, "killpg"):
-            os.killpg(child.pid, signal.SIGKILL)
-        else:
-            child.kill()
-    child.wait()
+    """With what it started, which may still be there when it has ended: it leads a session of its own. One that was
+    reaped has no number any more: it may be another's by now."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):  # all have ended
+            if hasattr(os, "killpg"):
+                os.killpg(child.pid, signal.SIGKILL)
+            else:
+                child.kill()
+        child.wait()
     if child.stdin is not None:
         child.stdin.close()
 
