@@ -11,9 +11,10 @@ import pytest
 from toy_runtimes import BUSY_W, install, toy
 
 from bitwatt.deploy.measuring import batching
-from bitwatt.deploy.measuring.joules import cpu_seconds, joules, why_none
+from bitwatt.deploy.measuring.joules import cpu_seconds, drawn, joules, read, told, why_none
 from bitwatt.deploy.records import CONTROL, Call, Joules, Plan
-from bitwatt.sensors import SENSORS
+from bitwatt.readings import Device, Reading
+from bitwatt.sensors import SENSORS, Opened
 
 PLAN = Plan(batches=(1, 8), threads=(1,))
 CALLS = [
@@ -78,3 +79,50 @@ def test_without_a_counter_there_are_cpu_seconds_and_a_reason(rows: Path) -> Non
 
 def test_cpu_seconds_are_of_warm_calls_and_not_of_the_control() -> None:
     assert cpu_seconds(CALLS) == {"a": {"1x1": 2e-6, "8x1": 2e-6}}
+
+
+class Slow:
+    """A steady draw, whose counter is read first, and then other things that take as long as is told."""
+
+    name = source = "slow"
+
+    def __init__(self, watts: float, after: list[float]) -> None:
+        self.watts, self.after, self.now = watts, after, 0.0
+
+    def open(self) -> list[Device]:
+        return [Device("gpu:0", "gpu")]
+
+    def read(self) -> list[Reading]:
+        found = [Reading("gpu:0", "energy_j", self.watts * self.now), Reading("gpu:0", "power_w", self.watts)]
+        self.now += self.after.pop(0) if self.after else 0.0
+        return found
+
+    def close(self) -> None: ...
+
+
+def test_joules_and_seconds_are_of_one_window_however_long_a_reading_takes() -> None:
+    """100 W, read after 0 and 0.5 s. Only the first of the two also reads what takes 0.25 s."""
+    sensor = Slow(100.0, [0.0, 0.25, 0.0])
+    opened = Opened(sensor)  # reads it once, too
+    before = read([opened], lambda: sensor.now)
+    sensor.now = 0.5
+    found = drawn(before, read([opened], lambda: sensor.now))
+    assert found == {("slow", "gpu:0"): (50.0, 0.5)}
+
+
+def test_each_sensor_has_a_clock_of_its_own() -> None:
+    """The second is read a second after the first, at the end only: its joules are of a longer window, and so are its
+    seconds. 10 W and 20 W when idle; 13 W and 26 W for 10 and 11 seconds: 30 J and 66 J above, by 4 calls."""
+    idle = {("a", "x"): (10.0, 1.0), ("b", "y"): (20.0, 1.0)}
+    spent = {("a", "x"): (130.0, 10.0), ("b", "y"): (286.0, 11.0)}
+    found = told("two", 4, idle, spent)
+    assert found["uj"] == pytest.approx(1e6 * (30 + 66) / 4)
+    assert found["source"] == "two: 4 calls in 11.00 s at 39.0 W, of which 30.0 W when idle are left out"
+
+
+def test_a_device_that_is_lost_is_no_zero() -> None:
+    known, lost = {("a", "x"): (0.0, 1.0)}, {("a", "x"): (1.0, None)}
+    assert drawn(known, lost) == drawn(known, {}) == {}
+    whole = drawn(known, {("a", "x"): (1.0, 3.0)})
+    for idle, spent in ((whole, {}), ({}, whole), ({}, {})):
+        assert told("s", 1, idle, spent) == {"uj": None, "source": "s: the counter was lost while it was read"}

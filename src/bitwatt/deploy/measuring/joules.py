@@ -7,7 +7,7 @@ enough, and what the machine draws while it does nothing, measured right before,
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,6 +24,10 @@ from bitwatt.sensors import SENSORS, Opened, available, survey
 #: A loop is as long as so many steps of the slowest counter, and no shorter than this.
 STEPS, LEAST_S = 10, 0.5
 FEEDS = 32
+
+#: By sensor and device: when it was read, and joules so far; and joules of a stretch of time, with its seconds.
+Readings = dict[tuple[str, str], tuple[float, float | None]]
+Drawn = dict[tuple[str, str], tuple[float, float]]
 
 
 def joules(
@@ -113,53 +117,50 @@ def draw(job: dict[str, Any], tell: children.Tell) -> None:
         tell.at(artefact.scenario, f"while idling before batch size {batch}")
         before = read(sensors)
         time.sleep(seconds)
-        idle_j, idle_s = _drawn(before, read(sensors))
+        idle = drawn(before, read(sensors))
         tell.at(artefact.scenario, f"while its energy was read at batch size {batch}")
-        calls, began = 0, time.monotonic()
-        before = read(sensors)
+        calls, before = 0, read(sensors)
+        began = time.monotonic()
         while time.monotonic() - began < seconds:
             predict(feeds[calls % len(feeds)])
             calls += 1
-        spent_j, spent_s = _drawn(before, read(sensors))
-        tell.result({"batch": batch, **_told(sensors, calls, idle_j, idle_s, spent_j, spent_s)})
+        spent = drawn(before, read(sensors))
+        tell.result({"batch": batch, **told(" and ".join(sensor.source for sensor in sensors), calls, idle, spent)})
 
 
-def _told(
-    sensors: Sequence[Opened], calls: int, idle_j: float | None, idle_s: float, spent_j: float | None, spent_s: float
-) -> dict[str, Any]:
-    source = " and ".join(sensor.source for sensor in sensors)
-    if idle_j is None or spent_j is None:
+def told(source: str, calls: int, idle: Drawn, spent: Drawn) -> dict[str, Any]:
+    if not idle or idle.keys() != spent.keys():
         return {"uj": None, "source": f"{source}: the counter was lost while it was read"}
-    idle_w, busy_w = idle_j / idle_s, spent_j / spent_s
-    above = spent_j - idle_w * spent_s
+    idle_w = {key: joules / seconds for key, (joules, seconds) in idle.items()}
+    above = sum(joules - idle_w[key] * seconds for key, (joules, seconds) in spent.items())
+    busy_w = sum(joules / seconds for joules, seconds in spent.values())
     said = (
-        f"{source}: {calls} calls in {spent_s:.2f} s at {busy_w:.1f} W, of which {idle_w:.1f} W when idle are left out"
+        f"{source}: {calls} calls in {max(seconds for _, seconds in spent.values()):.2f} s at {busy_w:.1f} W, of which "
+        f"{sum(idle_w.values()):.1f} W when idle are left out"
     )
     if above <= 0:
         return {"uj": None, "source": f"{said}: no more than idle, so that its share is not known"}
     return {"uj": 1e6 * above / calls, "source": said}
 
 
-def read(sensors: Sequence[Opened]) -> tuple[float, dict[tuple[str, str], float | None]]:
-    """When, and the joules so far of each device."""
-    found = {
-        (sensor.name, one.device): one.value
-        for sensor in sensors
-        for one in sensor.read()
-        if one.quantity == "energy_j" and one.how == MEASURED
-    }
-    return time.monotonic(), found
+def read(sensors: Sequence[Opened], clock: Callable[[], float] = time.monotonic) -> Readings:
+    """Of each device when, and its joules so far. The clock is looked at right before a sensor is asked, as sensors
+    read their counters first: what else they read takes longer at one time than at another."""
+    found: Readings = {}
+    for sensor in sensors:
+        now = clock()
+        for one in sensor.read():
+            if one.quantity == "energy_j" and one.how == MEASURED:
+                found[sensor.name, one.device] = (now, one.value)
+    return found
 
 
-def _drawn(
-    before: tuple[float, Mapping[tuple[str, str], float | None]],
-    after: tuple[float, Mapping[tuple[str, str], float | None]],
-) -> tuple[float | None, float]:
-    """Joules of all devices, and the seconds; None where one of them was lost on the way."""
-    total = 0.0
-    for key, first in before[1].items():
-        last = after[1].get(key)
+def drawn(before: Readings, after: Readings) -> Drawn:
+    """Joules of each device and the seconds between its own two readings; nothing where one was lost on the way."""
+    found: Drawn = {}
+    for key, (began, first) in before.items():
+        ended, last = after.get(key, (began, None))
         if first is None or last is None:
-            return None, after[0] - before[0]
-        total += last - first
-    return total, after[0] - before[0]
+            return {}
+        found[key] = (last - first, ended - began)
+    return found
