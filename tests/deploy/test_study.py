@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,41 @@ def test_a_part_that_fails_costs_its_own_cells(tmp_path: Path, monkeypatch: pyte
     assert [bool(row.joules) for row in kept[0][0].scenarios] == [False, False, False]
     assert kept[-1][0].scenarios == found.scenarios
     assert kept[-1][1] == calls
+
+
+def test_a_study_that_is_cut_short_knows_what_its_scenarios_compute(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def stop(found: Study, calls: list[Call]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(study.InterruptedStudy) as ended:
+        study.measure(logistic(), None, replace(TINY, processes=9, scenarios=("sklearn-fp64",)), tmp_path,
+                      lambda done, of, what: told.append(what), so_far=stop)  # fmt: skip
+    (row,) = ended.value.study.scenarios
+    assert ended.value.during == "timing"
+    assert {call.process for call in ended.value.calls} == {0}
+    assert [one.macs for one in row.counts.values()] == [6, 16 * 6], "a row has six products"
+    assert told.index("building") < told.index("counting") < told.index("timing")
+    assert row.breakdown == {}
+
+
+def test_a_scenario_that_cannot_be_counted_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It dies when it is watched, and nowhere else."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    monkeypatch.syspath_prepend(str(install(packages)))
+    rows = [Scenario("good", "toy", artefact=toy("good"), baseline="native"),
+            Scenario("shy", "toy", artefact=toy("shy", fails="watched"))]  # fmt: skip
+    vars(RUNTIMES).pop("_known", None)
+    found, calls = study.measure(logistic(), rows, replace(TINY, batches=(1,)), tmp_path / "out")
+    vars(RUNTIMES).pop("_known", None)
+    good, shy = found.scenarios
+    assert shy.failure == ""
+    assert any(call.scenario == "shy" for call in calls)
+    assert "ended with 3 while its operations were counted: seen" in shy.counts[1].source
+    assert good.counts[1].source.startswith("not counted: no rule")
+    assert len([note for note in found.notes if note.startswith("shy could not be looked into: ")]) == 1
 
 
 def test_a_scenario_that_nobody_knows_is_the_callers_to_hear_of(tmp_path: Path) -> None:

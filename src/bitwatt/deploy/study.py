@@ -1,7 +1,8 @@
 """All that is to be found out about the ways to deploy a case, in one go: `measure`.
 
-What needs a quiet machine comes first, in processes of its own: a model that dies there is not asked again in this one.
-Load, which makes the machine loud, comes last. Each part costs its own cells where it fails.
+Counts are cheap and come first, so that a study that is cut short has them; then what needs a quiet machine, in
+processes of its own: a model that dies there is not asked again in this one. Load, which makes the machine loud, comes
+last. Each part costs its own cells where it fails.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def measure(
 ) -> tuple[Study, list[Call]]:
     """Without `scenarios` they are built in `folder`, which is a temporary one unless told. `progress` gets how much is
     done, of how much, in what should be about seconds, and what is being done; `so_far` what was found until then,
-    after every process that timed, every scenario whose energy was read, and every part."""
+    after every process that timed, every scenario whose energy was read, and every part from timing on."""
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="bitwatt-deploy-") as scratch:
             return measure(case, scenarios, plan, scratch, progress, so_far)
@@ -90,6 +91,7 @@ class Measuring:
         self.times = Timed()
         self.calls: list[Call] = []
         self.data: list[Checked] = []
+        self.uncounted: dict[str, str] = {}  # and why
         self.timed = surroundings.look()  # when timing ended: what comes later makes the machine busy itself
         self.keep: Callable[[], None] = lambda: None
         work.mkdir(parents=True, exist_ok=True)
@@ -97,8 +99,8 @@ class Measuring:
 
     def measure(self) -> None:
         todo: dict[str, Callable[[], None]] = {
-            "timing": self._timing, "memory and cold start": self._footprint, "energy": self._joules,
-            "quality": self._quality, "where the time goes": self._inside,
+            "counting": self._counts, "timing": self._timing, "memory and cold start": self._footprint,
+            "energy": self._joules, "quality": self._quality, "where the time goes": self._inside,
         }  # fmt: skip
         if self.plan.loaded:
             todo["load"] = self._load
@@ -106,7 +108,8 @@ class Measuring:
             self.parts.begin(name)
             with self.parts.apart(name):
                 part()
-            self.keep()
+            if name != "counting":  # alone, counts compare nothing
+                self.keep()
 
     @property
     def sound(self) -> list[Scenario]:
@@ -186,16 +189,22 @@ class Measuring:
         finally:
             self._fill("joules", found)
 
-    def _inside(self) -> None:
+    def _counts(self) -> None:
         from bitwatt.deploy.measuring import inside
 
-        split, counted, failures = inside.looked_into(
+        found, self.uncounted = inside.counted(
             self.artefacts, self.file, self.plan, self.work, framework=self.case.framework, native=self.baseline,
             progress=self.parts.tell,
         )  # fmt: skip
+        self._fill("counts", found)
+
+    def _inside(self) -> None:
+        from bitwatt.deploy.measuring import inside
+
+        split, failures = inside.taken_apart(self.artefacts, self.file, self.plan, self.work, progress=self.parts.tell)
         self._fill("breakdown", split)
-        self._fill("counts", counted)
-        self.parts.notes += [f"{name} could not be looked into: {why}" for name, why in failures.items()]
+        lost = {name: why for name, why in self.uncounted.items() if name in split} | failures
+        self.parts.notes += [f"{name} could not be looked into: {why}" for name, why in lost.items()]
 
     def _load(self) -> None:
         from bitwatt.deploy import load
@@ -226,6 +235,7 @@ def _seconds(plan: Plan, scenarios: int, framework: str, compiles: bool = False)
     process = start + compiling
     return {
         "building": (5.0 if framework == "torch" else 1.0) * scenarios,
+        "counting": process + 0.5 * scenarios,
         "timing": plan.processes * len(plan.threads) * (process + batches * cell),
         "memory and cold start": plan.fresh * (compiling + scenarios * (0.7 * start + 0.1 * batches)),
         "energy": 0.2,

@@ -1,5 +1,5 @@
-"""What is inside each scenario: where the time of a prediction goes, and what it computes. In one fresh process; a
-prediction is timed before any is watched."""
+"""What is inside each scenario: what a prediction computes, and where its time goes. Each is asked in one fresh process
+for all of them. Counts need no quiet machine and are there first, so that a study that is cut short has them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bitwatt.deploy.measuring import batching, children, counts, together
 from bitwatt.deploy.records import Artefact, Breakdown, Counts, Plan
 
 
-def looked_into(
+def counted(
     artefacts: Mapping[str, Artefact],
     rows: Path,
     plan: Plan,
@@ -21,30 +21,52 @@ def looked_into(
     framework: str = "sklearn",
     native: str = "",
     progress: together.Progress | None = None,
-) -> tuple[dict[str, dict[int, Breakdown]], dict[str, dict[int, Counts]], dict[str, str]]:
+) -> tuple[dict[str, dict[int, Counts]], dict[str, str]]:
     """By scenario and batch size; and of those that died, why."""
     packed = children.packed(artefacts[native]) if native in artefacts else None
     results, failures = together.ask(
-        "bitwatt.deploy.measuring.inside:look", artefacts, folder, threads=plan.threads[0], rows=str(rows),
-        batches=list(plan.batches), seconds=plan.part_s, framework=framework, native=packed, progress=progress,
+        "bitwatt.deploy.measuring.inside:count", artefacts, folder, threads=plan.threads[0], rows=str(rows),
+        batches=list(plan.batches), framework=framework, native=packed, progress=progress,
+    )  # fmt: skip
+    found: dict[str, dict[int, Counts]] = {}
+    for name in artefacts:
+        lost = Counts(source=f"not counted: {failures.get(name) or 'the process said nothing'}")
+        read = [documents.of_json(Counts, one) for result in results[name] for one in result["counts"]]
+        found[name] = dict(zip(plan.batches, read or [lost] * len(plan.batches), strict=True))
+    return found, failures
+
+
+def count(artefact: Artefact, job: dict[str, Any], tell: Any) -> None:
+    """In the child."""
+    inputs = batching.load(job["rows"], tensors="torch" in artefact.imports)
+    tell.at("while its operations were counted")
+    native = None if job["native"] is None else children.unpacked(job["native"])
+    tell.result({"counts": counts.each(artefact, inputs, job["batches"], job["framework"], native)})
+
+
+def taken_apart(
+    artefacts: Mapping[str, Artefact],
+    rows: Path,
+    plan: Plan,
+    folder: Path,
+    *,
+    progress: together.Progress | None = None,
+) -> tuple[dict[str, dict[int, Breakdown]], dict[str, str]]:
+    """By scenario and batch size; and of those that died, why."""
+    results, failures = together.ask(
+        "bitwatt.deploy.measuring.inside:take_apart", artefacts, folder, threads=plan.threads[0], rows=str(rows),
+        batches=list(plan.batches), seconds=plan.part_s, progress=progress,
     )  # fmt: skip
     split: dict[str, dict[int, Breakdown]] = {}
-    counted: dict[str, dict[int, Counts]] = {}
     for name in artefacts:
-        parts = [documents.of_json(Breakdown, one["breakdown"]) for one in results[name] if "breakdown" in one]
+        parts = [documents.of_json(Breakdown, one["breakdown"]) for one in results[name]]
         known = {one.batch: one for one in parts}
         why = f"not broken down: {failures.get(name) or 'the process said nothing'}"
         split[name] = {batch: known.get(batch) or Breakdown(batch, (), note=why) for batch in plan.batches}
-        found = [one["counts"] for one in results[name] if "counts" in one]
-        why = f"not counted: {failures.get(name) or 'the process said nothing'}"
-        read = (
-            [documents.of_json(Counts, one) for one in found[0]] if found else [Counts(source=why)] * len(plan.batches)
-        )
-        counted[name] = dict(zip(plan.batches, read, strict=True))
-    return split, counted, failures
+    return split, failures
 
 
-def look(artefact: Artefact, job: dict[str, Any], tell: Any) -> None:
+def take_apart(artefact: Artefact, job: dict[str, Any], tell: Any) -> None:
     """In the child."""
     from bitwatt.deploy import breakdown
 
@@ -53,6 +75,3 @@ def look(artefact: Artefact, job: dict[str, Any], tell: Any) -> None:
     for found in breakdown.here(artefact, inputs, job["batches"], job["threads"], job["seconds"]):
         tell.result({"breakdown": documents.as_json(found)})
         tell.at(f"while its parts were timed, after batch {found.batch}")
-    tell.at("while its operations were counted")
-    native = None if job["native"] is None else children.unpacked(job["native"])
-    tell.result({"counts": counts.each(artefact, inputs, job["batches"], job["framework"], native)})
