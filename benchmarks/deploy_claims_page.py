@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import Any
 
+from bitwatt.deploy.intervals import between
+
 Results = Mapping[str, Any]
 NATIVE, FP32, INT8 = "sklearn-fp64", "onnx-fp32", "onnx-int8"
 
@@ -207,7 +209,7 @@ def _ratio(one: Results, cell: Results | None) -> str:
     if cell is None or cell["ratio"] is None:
         return "-"
     cpu = _cpu_ratio(one, cell)
-    told = f"{_short(cell['ratio'])} [{_short(cell['low'])}, {_short(cell['high'])}]"
+    told = f"{_short(cell['ratio'])} {between(cell['low'], cell['high'], _short)}"
     return told + (f"; CPU {_short(cpu)}" if cpu is not None else "") + (" !" if _apart(one, cell) else "")
 
 

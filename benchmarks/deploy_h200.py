@@ -30,6 +30,7 @@ import torch
 
 from bitwatt.deploy import plans, runtimes, statistics, study
 from bitwatt.deploy.given import loading
+from bitwatt.deploy.intervals import between
 from bitwatt.deploy.records import Call, Scenario, Study, cell
 
 ROWS, TINY_ROWS = 128, 24
@@ -308,7 +309,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _ratio(found: Sequence[Any] | None) -> str:
-    return "-" if found is None else f"**{found[0]:.3g}** [{found[1]:.3g}, {found[2]:.3g}]"
+    return "-" if found is None else f"**{found[0]:.3g}** {between(found[1], found[2])}"
 
 
 def _short(value: float | None) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bitwatt.deploy.intervals import between
 from bitwatt.deploy.records import CONTROL, Call
 from bitwatt.deploy.statistics import table
 from bitwatt.deploy.statistics.ranks import holm, signed_rank
@@ -58,9 +59,7 @@ class Comparison:
     def told(self) -> str:
         """1.43x as fast [1.38, 1.49]: faster."""
         beside = f" (by CPU time {self.cpu_ratio:.3g}x)" if self.disturbed else ""
-        if not math.isfinite(self.low):
-            return f"{self.ratio:.3g}x as fast in {len(self.processes)} process{beside}: {self.verdict}"
-        return f"{self.ratio:.3g}x as fast [{self.low:.3g}, {self.high:.3g}]{beside}: {self.verdict}"
+        return f"{self.ratio:.3g}x as fast {between(self.low, self.high)}{beside}: {self.verdict}"
 
 
 def compare(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bitwatt import charts
 from bitwatt.charts import MUTED, Bar, Chart, Dot, Piece, Series, Stack, color
 from bitwatt.comparing.drawing import plain
+from bitwatt.deploy import intervals
 from bitwatt.deploy.records import Breakdown, LoadPoint
 from bitwatt.deploy.telling.ranking import number, setting_of
 from bitwatt.deploy.telling.tables import where
@@ -80,8 +81,10 @@ def latencies(findings: Findings, settings: list[Setting]) -> str:
             if duel is None:
                 bars.append(Bar(name, plain(scenario), 1.0, f"{took} a call: the baseline"))
             else:
-                said = f"{took} a call, {times(duel.ratio)} as long: {duel.verdict}"
-                bars.append(Bar(name, plain(scenario), duel.ratio, said, duel.low, duel.high))
+                known = intervals.tells(duel.low, duel.high)
+                said = f"{took} a call, {times(duel.ratio)} as long{'' if known else f' ({intervals.TOO_FEW})'}"
+                ends = (duel.low, duel.high) if known else (None, None)
+                bars.append(Bar(name, plain(scenario), duel.ratio, f"{said}: {duel.verdict}", *ends))
     title = f"Latency against {plain(native)}, which is 1; lines are 95 % intervals"
     return figure(lambda width: charts.bars(title, bars, "times as long", width=width)) if len(bars) > 1 else ""
 

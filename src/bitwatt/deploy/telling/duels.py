@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from bitwatt.deploy import intervals
 from bitwatt.deploy.records import CONTROL, Call
 from bitwatt.deploy.telling.words import of_change, times
 
@@ -37,14 +38,13 @@ class Duel:
         """−41 % latency [−45 %, −37 %] against onnx-fp32; from twice on, as a factor."""
         spent = self.cpu_ratio if self.disturbed else None
         if 0.5 < self.ratio < 2:
-            said = f"{of_change(self.ratio - 1)} latency{self.between} against {self.against}"
+            said = f"{of_change(self.ratio - 1)} latency {self.between} against {self.against}"
             by_cpu = of_change(spent - 1) if spent else ""
         else:
-            quick, ends = self.ratio < 1, (self.low, self.high)
-            known = [end if not quick else 1 / end for end in ends if end]
-            within = f" [{min(known):.3g}, {max(known):.3g}]" if len(known) == 2 else ""
-            factor = times(1 / self.ratio if quick else self.ratio)
-            said = f"{factor} {'as fast as' if quick else 'the latency of'} {self.against}{within}"
+            quick = self.ratio < 1
+            one = turned(self) if quick else self
+            said = f"{times(one.ratio)} {'as fast as' if quick else 'the latency of'} {self.against}"
+            said += f" {intervals.between(one.low, one.high)}"
             by_cpu = times(1 / spent if quick else spent) if spent else ""
         said += f" ({by_cpu} by CPU time, which neighbours do not stretch)" if by_cpu else ""
         return said if self.verdict in (FASTER, SLOWER) else f"{said}: {self.verdict}"
@@ -52,9 +52,7 @@ class Duel:
     @property
     def between(self) -> str:
         """The interval as changes: [−45 %, −37 %]."""
-        if self.low is None or self.high is None:
-            return ""
-        return f" [{of_change(self.low - 1)}, {of_change(self.high - 1)}]"
+        return intervals.between(self.low, self.high, lambda end: of_change(end - 1))
 
 
 @dataclass(frozen=True, slots=True)

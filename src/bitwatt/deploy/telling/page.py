@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import TYPE_CHECKING
 
 from bitwatt.comparing.drawing import plain
 from bitwatt.comparing.tables import Table
+from bitwatt.deploy import intervals
 from bitwatt.deploy.telling import drawn
 from bitwatt.deploy.telling.endpoints import offered
-from bitwatt.deploy.telling.ranking import setting_of
+from bitwatt.deploy.telling.ranking import number, setting_of
 from bitwatt.deploy.telling.selection import usual
 from bitwatt.deploy.telling.summary import settings
 from bitwatt.deploy.telling.tables import (
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 Section = tuple[str, str, str]
 #: Letters of a text that stands among numbers.
 _SHORT = 30
+#: A column that holds one end of a ratio's interval.
+_END = re.compile(r"(ratio_to_\w+)_(?:low|high)")
 
 
 def page_of(findings: Findings) -> str:
@@ -186,4 +190,8 @@ def _wordy(rows: list[Row], name: str) -> bool:
 
 def _shown(row: Row, name: str) -> str:
     value = row[name]
+    if (ratio := _END.fullmatch(name)) and value is not None:
+        ends = [number(row, f"{ratio[1]}_{end}") for end in ("low", "high")]
+        if not intervals.tells(*ends):
+            return intervals.TOO_FEW
     return "" if value is None else f"{value:.5g}" if isinstance(value, float) else plain(str(value))

@@ -88,7 +88,7 @@ def _worth(study: Study, ranker: Ranker, scenario: Scenario, other: Scenario, ro
     gain = None if duel is None else 1 - duel.ratio
     where = f"batch {batch}" + (f", {amount(threads, 'thread')}" if len(study.plan.threads) > 1 else "")
     parts = [f"{metric} not known" if loss is None else f"{of_change(-loss)} {metric}"]
-    parts.append("latency not known" if duel is None or gain is None else f"{of_change(-gain)} latency{_told(duel)}")
+    parts.append("latency not known" if duel is None or gain is None else f"{of_change(-gain)} latency {_told(duel)}")
     head = f"{label(scenario)}, {where}: {', '.join(parts)} against {other.name}"
     if duel is None or gain is None:
         return Worth(scenario.name, other.name, batch, threads, loss, gain, None, f"{head}: could not be found out")
