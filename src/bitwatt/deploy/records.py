@@ -320,7 +320,7 @@ class Checked:
 class Study:
     """Everything that was found out, but the raw times."""
 
-    case: Mapping[str, Any]  # name, class, framework, rows, features, classes, digests, path
+    case: Mapping[str, Any]  # name, class, framework, rows, features, classes, clusters, digests, path
     machine: Mapping[str, str]
     versions: Mapping[str, str]
     plan: Plan

@@ -87,6 +87,7 @@ def described(case: Case) -> Mapping[str, Any]:
         "name": case.name, "class": type(case.model).__name__, "framework": case.framework, "method": case.method,
         "rows": rows_of.count(case.inputs), "features": rows_of.features(case.inputs),
         "classes": None if case.classes is None else [str(label) for label in case.classes],
+        "clusters": estimators.clusters(case.model),
         "path": str(case.path.absolute() if case.path else ""),
         "data_path": str(case.data_path.absolute() if case.data_path else ""), "model_digest": case.model_digest,
         "data_digest": case.data_digest, "metric": getattr(case.metric, "__name__", case.metric) or "",

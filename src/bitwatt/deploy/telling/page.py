@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 Section = tuple[str, str, str]
 #: Letters of a text that stands among numbers.
 _SHORT = 30
+#: What a row of a table is called: names of columns are long, and break after an underscore.
+_NAME = re.compile(r'(?<=<th scope="row" role="rowheader">)[^<]+')
 #: A column that holds one end of a ratio's interval.
 _END = re.compile(r"(ratio_to_\w+)_(?:low|high)")
 
@@ -181,7 +183,8 @@ def _all(findings: Findings) -> str:
         if name != "scenario" and any(row[name] is not None for row in chosen) and not _wordy(chosen, name)
     ]
     told = f"At {where(findings, setting)}; hardware_tradeoffs.csv has all settings."
-    return note(told) + plain_table("All numbers", heads, rows, range(1, len(chosen) + 1)) if rows else note(told)
+    table = plain_table("All numbers", heads, rows, range(1, len(chosen) + 1)) if rows else ""
+    return note(told) + _NAME.sub(lambda name: name[0].replace("_", "_<wbr>"), table)
 
 
 def _wordy(rows: list[Row], name: str) -> bool:

@@ -52,7 +52,8 @@ def about(findings: Findings) -> str:
             parts.append(amount(number, one))
     classes = case.get("classes")
     if isinstance(classes, list | tuple) or (isinstance(classes, int) and not isinstance(classes, bool)):
-        parts.append(amount(classes if isinstance(classes, int) else len(classes), "class", "classes"))
+        count = classes if isinstance(classes, int) else len(classes)
+        parts.append(amount(count, "cluster") if case.get("clusters") else amount(count, "class", "classes"))
     parts += [
         findings.study.started[:19].replace("T", " "),
         f"measured in {format_duration(round(findings.study.seconds, 1))}",
