@@ -80,7 +80,7 @@ def test_a_part_in_integers_is_called_mixed_with_its_share(tmp_path: Path) -> No
     found = integers.inspect(tmp_path / "model.onnx", "int8")
     assert found.mode == "mixed"
     assert found.integer_share == pytest.approx(32 / 96)
-    assert "33% of the multiply-accumulates" in found.note
+    assert "33 % of the multiply-accumulates" in found.note
 
 
 @pytest.mark.slow

@@ -135,7 +135,7 @@ def test_missing_values_are_refused_only_by_models_that_take_none(logistic: Any)
     model, rows, y, _ = logistic
     holed = rows.copy()
     holed[150, 3] = np.nan  # beyond the first rows, which are tried
-    refused("1 of 200 rows have missing values", model, holed)
+    refused("1 of 200 rows has missing values", model, holed)
     for taker in (HistGradientBoostingClassifier(max_iter=2), make_pipeline(SimpleImputer(), LogisticRegression())):
         assert loading.case(taker.fit(rows, y), holed, y).method == "predict_proba"
 
@@ -203,9 +203,25 @@ def test_infinite_values_and_what_was_lost_on_the_way_are_named() -> None:
     model, rows, y, _ = fitted("logistic")
     odd = rows.astype(float)
     odd[-1, 2] = np.inf
-    with pytest.raises(BitwattError, match=f"1 of {len(odd)} rows have infinite values, which this"):
+    with pytest.raises(BitwattError, match=f"1 of {len(odd)} rows has infinite values, which this"):
         loading.case(model, odd, y)
     half = copy.deepcopy(model)
     del half.intercept_
     with pytest.raises(BitwattError, match=r"lacks something .*: was it saved by another version of its library"):
         loading.case(half, rows, y)
+
+
+def test_a_device_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    model, rows = torch.nn.Linear(4, 2), np.zeros((8, 4), np.float32)
+    assert loading.case(model, rows, device="cpu").options == {"device": "cpu"}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    assert loading.case(model, rows, device="cuda").options == {"device": "cuda"}
+    with pytest.raises(BitwattError, match="cannot use the device 'cuda:1' here: 1 GPU can be used"):
+        loading.case(model, rows, device="cuda:1")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(BitwattError, match="cannot use the device 'cuda' here: 0 GPUs can be used"):
+        loading.case(model, rows, device="cuda")
+    with pytest.raises(BitwattError, match="cannot use the device 'gpu' here: Expected one of cpu"):
+        loading.case(model, rows, device="gpu")

@@ -103,7 +103,7 @@ def known(scenarios: Sequence[str]) -> tuple[str, ...]:
 
 def numbers(given: Sequence[int], what: str) -> tuple[int, ...]:
     if not given or not all(isinstance(one, int) and not isinstance(one, bool) and one >= 1 for one in given):
-        raise BitwattError(f"{what}: whole numbers from 1 on, such as 1,32, not {given!r}")
+        raise BitwattError(f"{what}: whole numbers from 1 on, such as 1,32, not {','.join(map(str, given)) or 'none'}")
     return tuple(sorted(set(given)))
 
 

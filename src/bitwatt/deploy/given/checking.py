@@ -111,6 +111,10 @@ def tried(model: Any, framework: str, inputs: Any, method: str) -> Any:
         raise BitwattError(_why(model, inputs, blank, error)) from error
 
 
+def _some(rows: Any) -> str:
+    return f"{int(rows.sum())} of {amount(len(rows), 'row')} {'has' if rows.sum() == 1 else 'have'}"
+
+
 def _why(model: Any, inputs: Any, blank: Any, error: Exception) -> str:
     lines = str(error).strip().splitlines() or [""]
     said = f"{type(error).__name__}: {lines[0]}"
@@ -120,10 +124,10 @@ def _why(model: Any, inputs: Any, blank: Any, error: Exception) -> str:
     if isinstance(error, AttributeError):
         return f"this {name} lacks something ({said}): was it saved by another version of its library?"
     if blank.any():
-        some = f"{int(blank.sum())} of {len(blank)} rows have missing values (NaN)"
+        some = f"{_some(blank)} missing values (NaN)"
         return f"{some}, which this {name} does not take ({said})"
     if (infinite := _infinite(inputs)).any():
-        some = f"{int(infinite.sum())} of {len(infinite)} rows have infinite values"
+        some = f"{_some(infinite)} infinite values"
         return f"{some}, which this {name} does not take ({said})"
     if rows_of.is_frame(inputs) and (texts := _texts(inputs)):
         return f"the columns {', '.join(texts[:8])} hold no numbers, and this {name} does not take them ({said})"

@@ -46,6 +46,7 @@ def case(
     if framework == "torch":
         from bitwatt.deploy.given import modules
 
+        modules.reachable(device)
         model = modules.ready(model)
         inputs, train = modules.tensors(model, data), None if train is None else modules.tensors(model, train)
         method, classes = "forward", None

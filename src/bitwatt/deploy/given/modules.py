@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from bitwatt.deploy.amounts import amount
 from bitwatt.deploy.given import rows as rows_of
+from bitwatt.errors import BitwattError
 
 #: Programs of torch.export, by the modules that run them: those cannot be pickled, the programs can be saved.
 PROGRAMS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -77,3 +79,23 @@ def classes(output: Any, y: Any) -> tuple[int, ...] | None:
     if y is None or y.ndim != 1 or y.dtype.kind not in "iub" or output.ndim != 2 or output.shape[1] < 2:
         return None
     return tuple(range(output.shape[1]))
+
+
+def reachable(device: str) -> None:
+    """A device that is not there is told before anything is built. No CUDA context is made here: a GPU that holds one
+    draws more when idle."""
+    import torch
+
+    try:
+        asked = torch.device(device or "cpu")
+        if asked.type != "cuda":
+            torch.empty(0, device=asked)
+            return
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = str(error).strip().partition("\n")[0].partition(". ")[0]
+        raise BitwattError(f"torch {torch.__version__} cannot use the device {device!r} here: {why}") from error
+    if (asked.index or 0) >= count:
+        raise BitwattError(
+            f"torch {torch.__version__} cannot use the device {device!r} here: {amount(count, 'GPU')} can be used"
+        )

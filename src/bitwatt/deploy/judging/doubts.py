@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bitwatt.deploy.amounts import percent
 from bitwatt.deploy.given import rows as rows_of
 from bitwatt.deploy.records import Case, Precision, Quality, Scenario
 
@@ -30,7 +31,7 @@ def raised(case: Case, scenario: Scenario, found: Quality, native: Any, mine: An
     if _undefined(mine) > _undefined(native):
         said.append(f"{_undefined(mine)} results are NaN or infinite, {_undefined(native)} of the native ones")
     if rounded and found.flips and found.rows and found.flips / found.rows > 0.01:
-        share = f"{found.flips:,} of {found.rows:,} labels flip ({found.flips / found.rows:.1%})"
+        share = f"{found.flips:,} of {found.rows:,} labels flip ({percent(found.flips / found.rows)})"
         said.append(f"{share}, whatever the accuracy says")
     return tuple(said)
 

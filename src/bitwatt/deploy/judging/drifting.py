@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bitwatt.deploy.amounts import amount
+from bitwatt.deploy.amounts import amount, percent
 from bitwatt.deploy.given import estimators
 from bitwatt.deploy.given import rows as rows_of
 from bitwatt.deploy.records import Case, Checked
@@ -14,6 +14,8 @@ from bitwatt.deploy.records import Case, Checked
 DISTANCE, LEVEL = 0.1, 0.01
 #: Of an even share: a class below it is so rare that accuracy hardly shows it.
 RARE = 0.2
+#: Names of so many are told.
+_NAMED = 5
 
 
 def checks(case: Case) -> list[Checked]:
@@ -93,8 +95,9 @@ def balance(case: Case) -> Checked:
     shares = {str(label): float(np.mean(case.target == label)) for label in case.classes}
     least, most = min(shares, key=lambda one: shares[one]), max(shares, key=lambda one: shares[one])
     count = amount(len(shares), "class", "classes")
-    told = f"{count}, from {shares[least]:.1%} ({least}) to {shares[most]:.1%} ({most}) of the rows"
+    told = f"{count}, from {percent(shares[least])} ({least}) to {percent(shares[most])} ({most}) of the rows"
     rare = [label for label, share in shares.items() if share < RARE / len(shares)]
     if rare:
-        return Checked(name, False, f"{told}: accuracy hardly shows {', '.join(rare[:5])}, balanced accuracy does")
+        some = ", ".join(rare[:_NAMED]) + (f" and {len(rare) - _NAMED} more" if len(rare) > _NAMED else "")
+        return Checked(name, False, f"{told}: accuracy hardly shows {some}; balanced accuracy does")
     return Checked(name, True, told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from bitwatt.deploy.amounts import percent
 from bitwatt.deploy.given import rows as rows_of
 from bitwatt.deploy.judging import quality
 from bitwatt.deploy.judging.asking import Answers
@@ -139,7 +140,7 @@ def _differs(scenario: Scenario, expected: Any, found: Any) -> str:
     precision = scenario.artefact.precision if scenario.artefact else None
     coarse = precision is not None and (precision.integer_nodes or precision.mode in ("fp16", "bf16"))
     apart = float(np.nanmax(np.abs(expected - found), initial=0.0)) / size
-    return f"is {apart:.1%} away" if apart > (APART_ROUNDED if coarse else APART) else ""
+    return f"is {percent(apart)} away" if apart > (APART_ROUNDED if coarse else APART) else ""
 
 
 def _alone(case: Case, answers: Answers) -> str:

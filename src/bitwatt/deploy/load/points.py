@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from bitwatt.deploy.amounts import amount
+from bitwatt.deploy.amounts import amount, percent
 from bitwatt.deploy.load.percentiles import enough, percentile
 from bitwatt.deploy.load.slo import Condition
 from bitwatt.deploy.load.trace import DROPPED, Trace
@@ -72,7 +72,7 @@ def _doubts(trace: Trace, slo: Sequence[Condition], rate: float | None, busy: fl
     if trace.stuck:
         found.append(f"{amount(trace.stuck, 'caller')} never came back")
     if busy is not None and busy > _BUSY:
-        found.append(f"the generator took {busy:.0%} of a core: the rate may be its limit, not the server's")
+        found.append(f"the generator took {percent(busy)} of a core: the rate may be its limit, not the server's")
     late, all_of_it = percentile(trace.lateness, 95), percentile(trace.latencies, 95)
     if rate is not None and late and all_of_it and late > 0.5 * all_of_it:
         found.append(f"idle workers woke {late:.3g} ms late (p95), which is most of the latency")

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from bitwatt.deploy.amounts import percent
 from bitwatt.deploy.making import optimising
 from bitwatt.deploy.records import Precision
 from bitwatt.integers import share
@@ -37,7 +38,7 @@ def told(ran: Any, floats: str, asked: str, evidence: str, rows: int = 1) -> Pre
         mode = "int8" if part >= MOST else "mixed"
         if mode == "mixed":
             some = f"{integer_nodes} of {nodes} nodes are integer"
-            note = f"INT8 in part: {some}, with {part:.0%} of the multiply-accumulates"
+            note = f"INT8 in part: {some}, with {percent(part)} of the multiply-accumulates"
     elif asked == "int8":
         note = f"INT8 changes nothing: 0 of {nodes} nodes are integer"
     elif asked and asked != floats:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from bitwatt.deploy.amounts import amount
+from bitwatt.deploy.amounts import amount, percent
 from bitwatt.deploy.records import Checked, LoadPoint, Quality, Scenario
 from bitwatt.deploy.telling.quantised import lost
 from bitwatt.deploy.telling.ranking import number
 from bitwatt.deploy.telling.selection import chosen_row, usual
 from bitwatt.deploy.telling.tradeoffs import SAYING, calm
-from bitwatt.deploy.telling.words import megabytes, milliseconds, of_change, percent, rate
+from bitwatt.deploy.telling.words import megabytes, milliseconds, of_change, rate
 
 if TYPE_CHECKING:
     from bitwatt.deploy.telling.findings import Findings
@@ -88,7 +88,7 @@ def _classes(findings: Findings, scenario: Scenario) -> Checked:
         return Checked(what, None, "no labels of classes were given")
     native = findings.ranker.scenarios.get(findings.ranker.native or "")
     before = native.quality if native is not None else None
-    told = f"balanced {found.balanced:.4g}, lowest class {_lowest(found)}"
+    told = f"balanced {found.balanced:.4g}, lowest {_lowest(found)}"
     if before is None or before.balanced is None or native is scenario:
         return Checked(what, True, told)
     falls = {
@@ -104,7 +104,7 @@ def _classes(findings: Findings, scenario: Scenario) -> Checked:
 
 def _lowest(found: Quality) -> str:
     name = min(found.per_class, key=lambda one: found.per_class[one])
-    return f"{name} {found.per_class[name]:.4g}"
+    return f"{found.per_class[name]:.4g} (class {name})"
 
 
 def _edges(findings: Findings, scenario: Scenario) -> Checked:
@@ -166,7 +166,7 @@ def _memory(findings: Findings, scenario: Scenario) -> Checked:
     if one is None:
         return Checked(what, None, f"{told}; with one caller it is not known")
     growth = findings.rules.growth
-    told += f", {megabytes(one)} with one caller; may be {of_change(growth)}"
+    told += f", {megabytes(one)} with one caller; may grow by {percent(growth)}"
     return Checked(what, most <= (1 + growth) * one, told)
 
 

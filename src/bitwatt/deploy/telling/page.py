@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from bitwatt.comparing.drawing import plain
 from bitwatt.comparing.tables import Table
 from bitwatt.deploy import intervals
+from bitwatt.deploy.amounts import percent
 from bitwatt.deploy.telling import drawn
 from bitwatt.deploy.telling.endpoints import offered
 from bitwatt.deploy.telling.ranking import number, setting_of
@@ -31,7 +32,7 @@ from bitwatt.deploy.telling.tables import (
     where,
 )
 from bitwatt.deploy.telling.tradeoffs import COLUMNS, Row
-from bitwatt.deploy.telling.words import milliseconds, percent, rate
+from bitwatt.deploy.telling.words import milliseconds, rate
 from bitwatt.reports.html.layout import Parts, facts, how_to_get_charts, note, page, plain_table, switch
 from bitwatt.reports.html.style import STYLE
 
@@ -85,7 +86,9 @@ def _sections(findings: Findings) -> Iterator[Section]:
         choices = [(where(findings, one), "".join(html for _, html in drawn.trade_offs(findings, one))) for one in here]
         if any(html for _, html in choices):
             yield "trade-offs", "Trade-offs", switch("trade-offs-at", "Setting", choices)
-        inside = "".join(f"<h3>{escape(where(findings, one))}</h3>{_table(scenarios(findings, one))}" for one in here)
+        inside = "".join(
+            f"<h3>{escape(where(findings, one))}</h3>{_table(scenarios(findings, one), 'Scenario')}" for one in here
+        )
         yield "scenarios", "Scenarios", drawn.latencies(findings, here) + inside
     yield "selection", "Which to take", _selection(findings)
     if lines := quantisation(findings):
@@ -102,17 +105,19 @@ def _sections(findings: Findings) -> Iterator[Section]:
         yield "all", "All numbers", _all(findings)
 
 
-def _table(table: Table) -> str:
+def _table(table: Table, first: str = "") -> str:
+    """`first` stands above the names of rows, where the table's title is told elsewhere."""
     rows = [[plain(cell) for cell in row] for row in table.rows]
     # a column of single words is set as numbers are, which are not broken: fp64 is not fp6 and 4
     words = [all(" " not in row[i] for row in rows) for i in range(len(table.columns))]
     numbers = [i for i, column in enumerate(table.columns) if not column.left or (i and words[i])]
-    return plain_table(table.title, [plain(column.title) for column in table.columns], rows, numbers)
+    heads = [plain(column.title) for column in table.columns]
+    return plain_table(table.title, [first or heads[0], *heads[1:]], rows, numbers)
 
 
 def _selection(findings: Findings) -> str:
     rows = [tuple(map(plain, row)) for row in selected(findings)]
-    table = plain_table("Which to take", ("Need", "Scenario", "Why", "Rule"), rows)
+    table = plain_table("Which to take", ("Need", "Scenario", "Why", "Rule"), rows, [1])
     chosen = findings.recommended
     return table + note(plain(f"Recommended is {chosen.scenario or 'none'}: {chosen.rule}."))
 
@@ -178,7 +183,7 @@ def _all(findings: Findings) -> str:
     chosen = [row for row in findings.rows if row["failure"] is None and setting_of(row) == setting]
     heads = ("Column", *(plain(str(row["scenario"])) for row in chosen), "How it is obtained")
     rows = [
-        (name, *(_shown(row, name) for row in chosen), told)
+        (name, *(_shown(row, name) for row in chosen), told.replace("`", ""))
         for name, told in COLUMNS.items()
         if name != "scenario" and any(row[name] is not None for row in chosen) and not _wordy(chosen, name)
     ]

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bitwatt.deploy.amounts import amount
+from bitwatt.deploy.amounts import amount, percent
 from bitwatt.deploy.records import Breakdown, Scenario, Study
 from bitwatt.deploy.telling.duels import FASTER, SLOWER, Duel
 from bitwatt.deploy.telling.ranking import Ranker
 from bitwatt.deploy.telling.tradeoffs import Row, baseline
-from bitwatt.deploy.telling.words import of_change, percent
+from bitwatt.deploy.telling.words import of_change
 
 _NAMED = re.compile(r"(?i)(?:^|[^a-z])(u?int\d+|[wa]\d+|qdq|quant\w*|fp8|nf4)(?![a-z0-9])")
 #: Operators that only change the format of values, by their names.

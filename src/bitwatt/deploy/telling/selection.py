@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bitwatt.deploy.amounts import amount
+from bitwatt.deploy.amounts import amount, percent
 from bitwatt.deploy.records import Study
 from bitwatt.deploy.telling.duels import FASTER, SLOWER
 from bitwatt.deploy.telling.quantised import Worth, lost, worths
 from bitwatt.deploy.telling.ranking import DIMENSIONS, Ranker, number, setting_of
 from bitwatt.deploy.telling.tradeoffs import Row, baseline
-from bitwatt.deploy.telling.words import listed, megabytes, milliseconds, of_change, percent, size, times
+from bitwatt.deploy.telling.words import listed, megabytes, milliseconds, of_change, size, times
 
 _MEMORY = next(one for one in DIMENSIONS if one.name == "best_memory")
 
@@ -70,10 +70,10 @@ class Chooser:
         name, _ = self.quickest(same)
         assert name is not None
         told = scenarios[name].quality
-        value = [f"{told.metric} {told.value:.4g}"] if told is not None and told.value is not None else []
+        metric = told.metric if told is not None and told.value is not None else ""
+        value = [f"{metric} {told.value:.4g}"] if told is not None and told.value is not None else []
         tied = tuple(other for other in (level if value else same) if other != name)
-        of = "accuracy" if value else "predictions"
-        why = ", ".join([*value, *self.changed(name), self.latency(name)]) + _tied(tied, of)
+        why = ", ".join([*value, *self.changed(name), self.latency(name)]) + _tied(tied, metric or "predictions")
         return Choice("accuracy-critical", name, rule, why, tied)
 
     def resource_constrained(self) -> Choice:

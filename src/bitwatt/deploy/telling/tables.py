@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bitwatt.comparing.tables import GONE, LESS, MORE, Column, Table
-from bitwatt.deploy.amounts import amount
+from bitwatt.deploy.amounts import amount, percent
 from bitwatt.deploy.records import SAME_ROWS, Checked
 from bitwatt.deploy.telling.duels import EQUIVALENT, FASTER, SLOWER, Duel
 from bitwatt.deploy.telling.ranking import number, setting_of
 from bitwatt.deploy.telling.summary import settings
 from bitwatt.deploy.telling.tradeoffs import Row, baseline
-from bitwatt.deploy.telling.words import listed, megabytes, milliseconds, percent, size
+from bitwatt.deploy.telling.words import listed, megabytes, milliseconds, size
 from bitwatt.reports.tables import UNKNOWN
 from bitwatt.units import format_count, format_duration
 
@@ -67,6 +67,7 @@ def tables(findings: Findings) -> list[Table]:
 
 
 def scenarios(findings: Findings, setting: tuple[int, int]) -> Table:
+    """Without numbers that nobody has: a regressor has no labels to flip."""
     study = findings.study
     native, onnx = baseline(study, "native"), baseline(study, "onnx")
     against = [(name, spare) for name, spare in ((native, 0), (onnx, 1)) if name]
@@ -91,7 +92,9 @@ def scenarios(findings: Findings, setting: tuple[int, int]) -> Table:
         ))  # fmt: skip
         first = fought.get((name, against[0][0])) if against else None
         tones.append({FASTER: LESS, SLOWER: MORE}.get(first.verdict, "") if first else GONE if row["ranked_as"] else "")
-    return Table(where(findings, setting), columns, tuple(made), tuple(tones))
+    known = [i for i, one in enumerate(columns) if not made or one.left or any(row[i] != UNKNOWN for row in made)]
+    shown = tuple(tuple(row[i] for i in known) for row in made)
+    return Table(where(findings, setting), tuple(columns[i] for i in known), shown, tuple(tones))
 
 
 def _verdict(name: str, other: str, duel: Duel | None) -> str:

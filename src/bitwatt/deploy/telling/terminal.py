@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from bitwatt.comparing.drawing import draw, markdown_table, marked, plain, wrapped
+from bitwatt.comparing import drawing
+from bitwatt.comparing.drawing import draw, markdown_table, marked, plain
 from bitwatt.comparing.tables import Column, Table
 from bitwatt.deploy.telling.tables import (
     MARKS,
@@ -73,6 +74,12 @@ def text(findings: Findings, width: int | None = None, color: bool = False) -> s
     for told in remarks(findings):
         say(f"note: {told}", _DIM)
     return "\n".join(lines) + "\n"
+
+
+def wrapped(told: str, width: int, indent: str = "") -> list[str]:
+    """Lines of a sentence in which names stay whole: onnx-fp32 is not onnx- and fp32."""
+    firm = "\N{NON-BREAKING HYPHEN}"
+    return [line.replace(firm, "-") for line in drawing.wrapped(told.replace("-", firm), width, indent)]
 
 
 def _without_notes(lines: list[str]) -> list[str]:

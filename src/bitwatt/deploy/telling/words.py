@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from bitwatt.deploy.amounts import LEAST, percent
 from bitwatt.units import format_count, format_duration
 
 
-def percent(share: float) -> str:
-    """0.1 %, 1.5 %, 41 %: two digits."""
-    value = 100 * share
-    return f"{value:.0f} %" if abs(value) >= 9.95 else f"{value:.2g} %"
-
-
 def of_change(share: float) -> str:
-    """With its sign: −41 %, +0.1 %, ±0 %."""
-    if share == 0:
+    """With its sign: −41 %, +0.1 %; ±0 % where rounding is all there is."""
+    if abs(100 * share) < LEAST:
         return "±0 %"
     return f"{'−' if share < 0 else '+'}{percent(abs(share))}"
 
