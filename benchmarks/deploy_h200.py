@@ -2,7 +2,7 @@
 
     python benchmarks/deploy_h200.py --json FILE [--models resnet50,bert-base,vit-base] [--batches 1,32,256]
                                      [--budget-seconds 540]
-    python benchmarks/deploy_h200.py --render FILE... --page docs/deployment-h200.md
+    python benchmarks/deploy_h200.py --render docs/tables/deployment-h200.json --page docs/deployment-h200.md
 
 Networks have random weights, as nothing is downloaded: times and energy do not depend on them. Labels are those of the
 float32 module, so that accuracy is how often a scenario agrees with it. FILE is written again after every process that
@@ -270,7 +270,9 @@ def page(found: Sequence[dict[str, Any]]) -> str:
         f"Measured {first['date']}. {packages}.",
         "Times are of a call from rows on the host to results on the host. Energy is the GPU's own counter, without",
         "what it draws when idle; why there is none stands below the table. Weights are random: agreement is the share",
-        "of rows with the same label as the float32 module.",
+        "of rows with the same label as the float32 module. torch runs float32 convolutions in TF32 unless told not to,",
+        "and float32 products of matrices in float32. FLOPs are those of the lab, or of the same network watched on a",
+        "processor where time ran out before they were counted. Scenarios that are not in a table were not asked for.",
         "",
     ]
     for one in found:
@@ -281,12 +283,26 @@ def page(found: Sequence[dict[str, Any]]) -> str:
             "|---|---|" + "--:|" * 7,
             *(_line(row) for row in one["rows"]),
             "",
+            *_cheapest(one),
             f"Control: {one['control']}.",
             *(f"Energy: {source}." for source in _sources(one)),
             *([] if one.get("whole", True) else ["Not whole: time ran out, and - is what was not reached."]),
             "",
         ]
     return "\n".join(lines)
+
+
+def _cheapest(one: dict[str, Any]) -> list[str]:
+    """What takes the least energy in the largest batches, in a sentence."""
+    batch = max((row["batch"] for row in one["rows"] if "batch" in row), default=0)
+    spent = {row["scenario"]: row["uj"] for row in one["rows"] if row.get("batch") == batch and row.get("uj")}
+    if NATIVE not in spent or len(spent) < 2:
+        return []
+    least = min(spent, key=lambda name: spent[name])
+    if least == NATIVE:
+        return [f"At batch {batch} nothing takes less energy than {NATIVE}.", ""]
+    times = _short(spent[NATIVE] / spent[least])
+    return [f"At batch {batch} {least} takes the least energy: {NATIVE} takes {times} times as much.", ""]
 
 
 def _sources(one: dict[str, Any]) -> list[str]:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What is run on a GPU machine, one part for each call; nothing is installed there. Results go to $OUT.
-#     benchmarks/gpu_run.sh tests                   all of tests/gpu: about 4 minutes
+#     benchmarks/gpu_run.sh tests                   all of tests/gpu: about 8 minutes
 #     benchmarks/gpu_run.sh overhead [WORKLOADS]    what watching adds to a step: 1 to 3 minutes for each workload
 #     benchmarks/gpu_run.sh deploy MODELS [SECONDS] ways to deploy them, with energy: ends within SECONDS
 set -euo pipefail

@@ -245,13 +245,9 @@ def test_pages_that_code_names_exist() -> None:
         f"{path.relative_to(ROOT)}: {name}"
         for path in told
         for name in re.findall(r"(?<![\w./-])docs/[\w/-]+\.\w+", path.read_text(encoding="utf-8"))
-        if not (ROOT / name).exists() and name not in MADE_BY_HAND
+        if not (ROOT / name).exists()
     }
     assert gone == set()
-
-
-#: Written where somebody asks for it, on a machine with a GPU.
-MADE_BY_HAND = {"docs/deployment-h200.md"}
 
 
 @pytest.mark.parametrize("page", names(PAGES))

@@ -56,7 +56,8 @@ def imported_rooms(file: Path) -> set[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("bitwatt"):
             parts = node.module.split(".")
-            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+            names = {alias.name for alias in node.names} - {"__version__"}  # which is no room
+            rooms |= {parts[1]} if len(parts) > 1 else names
         elif isinstance(node, ast.Import):
             rooms |= {alias.name.split(".")[1] for alias in node.names if alias.name.startswith("bitwatt.")}
     return rooms

@@ -98,3 +98,24 @@ def test_each_network_goes_through(name: str, tmp_path: Path) -> None:
     assert all("failure" not in row and row["p50_ms"] > 0 and row["agreement"] == 1 for row in found["rows"])
     deploy_h200.main(["--render", str(file), "--page", str(tmp_path / "page.md")])
     assert f"## {name}" in (tmp_path / "page.md").read_text()
+
+
+def test_the_page_in_the_docs_is_that_of_the_stored_rows() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    found = json.loads((docs / "tables" / "deployment-h200.json").read_text(encoding="utf-8"))
+    assert (docs / "deployment-h200.md").read_text(encoding="utf-8") == deploy_h200.page(found)
+
+
+def test_the_least_energy_in_the_largest_batches_is_told() -> None:
+    rows = [
+        {"scenario": "torch-eager", "batch": 1, "uj": 1.0},
+        {"scenario": "torch-eager", "batch": 8, "uj": 900.0},
+        {"scenario": "torch-bf16", "batch": 8, "uj": 300.0},
+        {"scenario": "torchao-int8", "batch": 8, "uj": None},
+        {"scenario": "torch-compile", "failure": "it was not built"},
+    ]
+    told = "At batch 8 torch-bf16 takes the least energy: torch-eager takes 3 times as much."
+    assert deploy_h200._cheapest({"rows": rows}) == [told, ""]
+    assert deploy_h200._cheapest({"rows": rows[:2]}) == []
+    rows[2]["uj"] = 901.0
+    assert deploy_h200._cheapest({"rows": rows}) == ["At batch 8 nothing takes less energy than torch-eager.", ""]
