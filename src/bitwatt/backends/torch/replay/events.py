@@ -127,8 +127,10 @@ class Events:
         learner.frame, learner.nested = frame_mark(sys._getframe(3)), 0
         known = learner.begin((STEP, id(optimizer), made, missing))
         step = learner.step
-        if step is not None and (_hooked(optimizer) or not type(optimizer).__module__.startswith("torch.optim")):
+        if step is not None and not type(optimizer).__module__.startswith("torch.optim"):
             step.opaque, step.event.enough = True, FOREIGN
+        elif step is not None and _hooked(optimizer):
+            step.opaque, step.event.enough = True, READS
         elif step is not None and isinstance(optimizer, torch.optim.RAdam):
             step.event.enough = READS  # it does less in its first five steps
         return known

@@ -145,7 +145,10 @@ class _Call(Event):
 
 
 class _Backward(Event):
-    __slots__ = ("adds", "compiled", "dtype", "first", "follows", "gap", "led", "of", "options", "row", "values")
+    __slots__ = (
+        "adds", "beside", "compiled", "dtype", "first", "follows", "gap", "led", "like", "of", "options", "row",
+        "values",
+    )  # fmt: skip
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
         super().__init__(row, at, step, structures)
@@ -154,6 +157,8 @@ class _Backward(Event):
         self.first = step.first if step.first is not None else (lambda: None)
         #: Where gradients are not made anew, which of them are there does not tell where they came from.
         self.compiled, self.follows = row.compiled, self.adds and not row.compiled
+        #: Others that came after the same events, of other kinds of losses or of losses of more or less.
+        self.beside, self.like = step.node.parent.children if step.node.parent is not None else {}, step.node.steps
         one: Any = values[0] if len(values) == 1 else ()
         self.dtype = one[1] if len(one) == 3 and one[0] == _SCALAR and one[2] is True else None  # of a loss
 
@@ -175,8 +180,11 @@ class _Backward(Event):
             first = self.first()
             if (first is not None and first.grad is not None) is not self.adds:
                 return False
-            if not (pace.done & SELDOM or self.compiled) and taken(roots, self.gap, compiled=False) != self.of:
-                self.row.learner.tally.disagrees("marks of losses")  # since when is not known
+            others = len(self.beside) > 1 or len(self.like) > 1
+            looks = (others or not pace.done & SELDOM) and not self.compiled
+            if looks and taken(roots, self.gap, compiled=False) != self.of:
+                if not others:
+                    self.row.learner.tally.disagrees("marks of losses")  # since when is not known
                 return False
             if self.follows and behind(roots, self.gap, compiled=False) != self.led:
                 return False
