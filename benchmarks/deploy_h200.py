@@ -271,8 +271,8 @@ def page(found: Sequence[dict[str, Any]]) -> str:
         "Times are of a call from rows on the host to results on the host. Energy is the GPU's own counter, without",
         "what it draws when idle; why there is none stands below the table. Weights are random: agreement is the share",
         "of rows with the same label as the float32 module. torch runs float32 convolutions in TF32 unless it is told",
-        "not to, and float32 products of matrices in float32. FLOPs are those of the lab, or of the same network watched",
-        "on a processor where time ran out before they were counted. Scenarios that a table lacks were not asked for.",
+        "not to, and float32 products of matrices in float32. FLOPs are the lab's, or of the same network watched on a",
+        "processor where time ran out before they were counted. Scenarios that a table lacks were not asked for.",
         "",
     ]
     for one in found:

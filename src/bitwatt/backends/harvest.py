@@ -24,7 +24,7 @@ class Harvest:
     replay: Replay | None = None
     #: Of steps that were known and counted again: what was expected, and what was found.
     deviations: tuple[tuple[Ledger, Ledger], ...] = ()
-    #: Of stretches that vary: how often each was credited, and samples of what it does.
+    #: Of stretches that vary: the variance of what was credited, in variances of a sample, and samples.
     samples: tuple[tuple[int, tuple[Ledger, ...]], ...] = ()
     device_seconds: Mapping[str, float] = field(default_factory=dict)  # by phase, as a GPU's own clock tells
     device_memory: Mapping[str, int] = field(default_factory=dict)  # by phase: bytes allocated at most, where seen

@@ -46,7 +46,7 @@ class Tally:
     pauses: int = 0  # stretches that ran unseen and took much longer than when they were known
     tail: float = 0.0  # seconds after the last event that ran unseen
     deviations: list[tuple[Any, Any]] = field(default_factory=list)
-    samples: list[tuple[int, list[Any]]] = field(default_factory=list)
+    samples: list[tuple[int, list[Any]]] = field(default_factory=list)  # as in a Harvest
 
     def __iadd__(self, other: Tally) -> Tally:
         for name in _NUMBERS:

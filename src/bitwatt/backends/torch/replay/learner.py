@@ -31,8 +31,8 @@ _sequence = torch.autograd._get_sequence_nr
 _now = time.perf_counter
 _aten: Any = torch.ops.aten
 
-#: Units between two looks, at most.
-_SELDOM = 1024
+#: Units between two looks, at most; and where they vary and are sampled: few samples would tell little.
+_SELDOM, _SAMPLED = 1024, 32
 #: Calls of models in a row, with no backward, after which each is a unit of its own; events in the longest unit.
 _CALLS, _LONG = 32, 10_000
 #: Samples kept until they make a family.
@@ -274,7 +274,8 @@ class Learner(Laps):
             self._weigh_gaps(start)
             if known and start.safe:
                 self.tally.looks += 1
-                start.interval = min(8 * start.interval, _SELDOM)
+                varies = self.sampling and any(step.event.varies for step in self.path)
+                start.interval = min(8 * start.interval, _SAMPLED if varies else _SELDOM)
             start.countdown = self._random.randint(start.interval // 2 + 1, start.interval)
         else:
             self.tally.replayed += 1
@@ -314,8 +315,8 @@ class Learner(Laps):
         self._leave_lane()
         for lesson in self._lessons():
             flush(self.state, lesson)
-            if lesson.samples and lesson.replays and token.exactness == "sample":
-                tally.samples.append((lesson.replays, lesson.samples))
+            if lesson.changes and lesson.replays and token.exactness == "sample":
+                tally.samples.append((lesson.uncertainty, lesson.samples))
         if self.state.resting is not None and self.step is None and self.context and self.context.token is token:
             tally.gaps += not vouched  # code after the last event ran unseen
             if _sequence() != self.seq:

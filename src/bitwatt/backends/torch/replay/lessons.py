@@ -28,7 +28,7 @@ FOREIGN = 64
 #: And the code before one: it has no checksum but its graph nodes. Where the allocator tells of it too, fewer will do:
 #: more than ten, since that is how often programs print something.
 GAPS, VOUCHED, _GAP_PATIENCE = 32, 12, 8192
-#: Samples of a stretch that changes, kept to state an interval.
+#: Samples of a stretch, kept to state an interval where it changes.
 _KEPT = 64
 
 
@@ -38,7 +38,7 @@ class Lesson:
     __slots__ = (
         "_later", "_rows", "assumed", "calls", "changes", "compiled", "credited", "enough", "final", "flushed",
         "frames", "inside", "is_gap", "log", "nodes", "predicted", "ran", "replays", "samples", "seconds",
-        "streak", "trail",
+        "squares", "streak", "trail", "weighed",
     )  # fmt: skip
 
     def __init__(self, is_gap: bool = False) -> None:
@@ -65,6 +65,7 @@ class Lesson:
         self.seconds = 0.0
         self.log: Log | None = None  # of a gap: its calls in their order, where they are few
         self.samples: list[Rows] = []
+        self.squares = self.weighed = 0  # of how often each look was credited, until so many replays
         self.final: dict[Place, Place] = {}  # where calls went that had no phase yet when they were counted
 
     @property
@@ -106,6 +107,7 @@ class Lesson:
 
     def look(self, rows: Rows, calls: int) -> Rows | None:
         """What was counted this time. Returns what was expected where that was something else."""
+        self.squares, self.weighed = self._squares, self.replays
         self.calls, self.assumed = calls, False
         expected = self.rows if self.known else None
         agrees = expected == rows
@@ -117,11 +119,20 @@ class Lesson:
             self.streak = 1
             self.changes += expected is not None
             self._rows, self._later, self.predicted = rows, None, None
-        if self.varies:
-            if len(self.samples) >= _KEPT:
-                del self.samples[::2]
-            self.samples.append(rows)
+        if len(self.samples) >= _KEPT:
+            del self.samples[::2]
+        self.samples.append(expected if expected is not None and agrees else rows)
         return None if agrees else expected
+
+    @property
+    def _squares(self) -> int:
+        return self.squares + (self.replays - self.weighed) ** 2
+
+    @property
+    def uncertainty(self) -> int:
+        """The variance of what was credited against what was done, in variances of a sample: a look that was credited
+        twice as often errs twice as far, and each of those that ran unseen errs by itself."""
+        return self._squares + self.replays
 
     def confirms(self, nodes: int, inside: int = 0) -> bool:
         """Whether a replay has the checksums that it should have. Those of compiled code are learned from the first
