@@ -42,7 +42,7 @@ class _Hashed:
         try:
             return self._hash
         except AttributeError:
-            found = hash(tuple([getattr(self, name) for name in self.__slots__]))
+            found = hash(tuple(map(self.__getattribute__, self.__slots__)))
             object.__setattr__(self, "_hash", found)
             return found
 
