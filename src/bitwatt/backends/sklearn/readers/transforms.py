@@ -9,6 +9,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.facts import facts
 from bitwatt.backends.sklearn.probes import probe
+from bitwatt.backends.sklearn.results import look
 
 
 def _likelihood(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int]:
@@ -108,10 +109,17 @@ def _gaps(selector: Any) -> dict[str, Any]:
 _ENSEMBLES = ("BaseForest", "BaseGradientBoosting", "BaseWeightBoosting")
 
 
-@facts("sklearn.decomposition._incremental_pca.IncrementalPCA")
-def _batches(pca: Any) -> dict[str, Any]:
-    """The first batch is cheaper than the others."""
-    return {"n_samples_seen_": int(getattr(pca, "n_samples_seen_", 0))}
+def _later(pca: Any, args: tuple[Any, ...], _: Any) -> tuple[Any, ...] | None:
+    """The first batch is cheaper than the others, which are alike: how many samples there were is news each time. It is
+    told where the batch came by name, and nobody knows here how many are its own."""
+    seen = int(pca.n_samples_seen_)
+    if not args:
+        return (seen,)
+    X = args[0]
+    return () if seen > (X.shape[0] if hasattr(X, "shape") else len(X)) else None
+
+
+look("partial_fit", "batches before", _later, "sklearn.decomposition._incremental_pca.IncrementalPCA")
 
 
 @facts("sklearn.preprocessing._discretization.KBinsDiscretizer")
