@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
+from sklearn.decomposition import IncrementalPCA
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import GammaRegressor, LogisticRegression
 from sklearn.linear_model._linear_loss import LinearModelLoss
@@ -15,8 +16,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import bitwatt
-from bitwatt.backends.sklearn import facts, specs
+from bitwatt.backends.sklearn import facts, probes, specs
+from bitwatt.backends.sklearn.frames import TOP, framed
 from bitwatt.backends.sklearn.readers import histograms, libsvm
+from bitwatt.ledger import Ledger, Row
 
 
 def _probes(run, name):
@@ -252,3 +255,78 @@ def test_a_fit_inside_a_fit_tells_for_both_only_if_nothing_was_added(monkeypatch
         StandardScaler().fit(X)
     told = {row.op.name.rpartition(".")[2]: dict(row.op.args).get("later_") for row in session.run.ledger}
     assert told == {"fit": 7, "partial_fit": None}
+
+
+def test_how_a_fit_went_tells_predictions_not_apart():
+    X, y = make_classification(80, 5, random_state=0)
+    with bitwatt.measure("iterations", keep=False, meter=False) as session:
+        for tol in (0.1, 1e-6):
+            model = LogisticRegression(tol=tol).fit(X, y)
+            model.tol = 0.5
+            model.predict(X)
+            model.score(X, y)
+    rows = {row.op.name: [] for row in session.run.ledger}
+    for row in session.run.ledger:
+        rows[row.op.name].append((row.calls, "n_iter_" in dict(row.op.args)))
+    assert rows["sklearn.linear_model.LogisticRegression.fit"] == [(1, True), (1, True)]
+    assert rows["sklearn.linear_model.LogisticRegression.predict"] == [
+        (2, False),
+        (2, False),
+    ]  # the user's, and those of score
+    assert rows["sklearn.base.ClassifierMixin.score"] == [(2, False)]
+
+
+def test_families_do_not_share_what_they_leave_out(monkeypatch):
+    """One has no use for an attribute after its fit, and the other has, though both tell the same."""
+    monkeypatch.setattr(facts, "_passing", {"made.One": frozenset({"n_iter_"})})
+    facts.forget()
+    one, two = (type(name, (), {"__module__": "made"})() for name in ("One", "Two"))
+    for made in (one, two):
+        made.n_iter_, made.size_ = 3, 7
+    assert facts.known(one, True)[1].items == facts.known(two, True)[1].items == (("n_iter_", 3), ("size_", 7))
+    assert facts.known(one, False)[1].items == (("size_", 7),)
+    assert facts.known(two, False)[1].items == (("n_iter_", 3), ("size_", 7))
+    one.n_iter_ = 4
+    before = facts.known(one, False)[1]
+    assert facts.known(one, True)[1].items == (("n_iter_", 4), ("size_", 7))
+    assert facts.known(one, False)[1] is before
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_batches_after_the_first_are_one_row(named):
+    X = make_classification(60, 5, random_state=0)[0]
+    model = IncrementalPCA(3)
+    with bitwatt.measure("batches", keep=False, meter=False) as session:
+        for _ in range(4):
+            model.partial_fit(**{"X": X[:20]}) if named else model.partial_fit(X[:20])
+    rows = list(session.run.ledger)
+    first, *others = [bitwatt.totals(Ledger([Row("", "", row.op, 1)])).total for row in rows]
+    assert [row.calls for row in rows] == ([1, 1, 1, 1] if named else [1, 3])
+    assert len(set(others)) == 1
+    assert others[0] > first
+    with bitwatt.measure("anew", keep=False, meter=False) as session:
+        model.fit(X[:20])
+    assert not _probes(session.run, "batches before")
+
+
+def test_a_minimiser_may_hand_on_any_number_of_arguments():
+    class Loss:
+        def value(self, x, *more):
+            return sum(x) + len(more)
+
+    inner = probes.Probe("made:Loss.value", "made_value", lambda args, *_: (len(args),), decide=(0, 1, 1))
+    Loss.value = probes._make(inner, Loss.value)
+    minimise = probes._make(probes.Probe("made:minimise", "made_minimise", calls=True), _twice)
+    for more in ((), (1,), (1, 2, 3, 4, 5)):
+        frame = framed(None, "fit", "fit", "made")
+        reset = TOP.set(frame)
+        try:
+            assert minimise(Loss().value, [1, 2], args=more) == 2 * (3 + len(more))
+        finally:
+            TOP.reset(reset)
+        assert frame.probes == {("made_minimise",): 1, ("made_value", 2 + len(more)): 2}
+    probes._deciding.pop(Loss.value)
+
+
+def _twice(function, x, args=()):
+    return function(x, *args) + function(x, *args)

@@ -20,7 +20,7 @@ from bitwatt.records import Layer, Op
 
 #: What was called: the method, parameters and facts of the fitted estimator, arguments and result, what probes saw.
 #: Objects go by their identity. Equal calls need not have equal ones: the ledger finds them.
-Call = tuple[Plan, facts.Known, facts.Known, facts.Given, tuple[tuple[tuple[Any, ...], int], ...]]
+Call = tuple[Plan, facts.Pair, facts.Given, tuple[tuple[tuple[Any, ...], int], ...]]
 #: Phase, scope, and what was called there.
 Note = tuple[str, str, Call]
 
@@ -30,7 +30,7 @@ MANY = 256
 
 
 def _told(call: Call, arguments: dict[tuple[Plan, facts.Given], facts.Items]) -> Op:
-    plan, parameters, learnt, given, probes = call
+    plan, (parameters, learnt), given, probes = call
     named = arguments.get((plan, given))
     if named is None:
         named = arguments[plan, given] = facts.named(plan.function, given.values, given.keywords)
@@ -57,6 +57,7 @@ class Calls:
         self._ops: dict[Call, Op] = {}
         self._arguments: dict[tuple[Plan, facts.Given], facts.Items] = {}  # of them, by name
         self._paths: dict[str, str] = {}  # of phases that were found
+        self._kinds: dict[type, Layer] = {}
         self.waiting: list[Note] = []
         self._ledger = Ledger()
         self._lock = threading.Lock()
@@ -95,7 +96,8 @@ class Calls:
                 paths[found] = phase_path(found, self._phases, self._phases)
             add(paths[found], scope, op, times)
             if scope not in layers:
-                layers[scope] = Layer(call[0].kind.__name__)
+                kind = call[0].kind
+                layers[scope] = self._kinds.get(kind) or self._kinds.setdefault(kind, Layer(kind.__name__))
 
     @property
     def size(self) -> int:

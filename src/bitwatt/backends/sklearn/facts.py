@@ -33,13 +33,15 @@ class Later:
 class Known:
     """Facts as one object, the same for all that are equal: who counts calls tells them apart by its identity."""
 
-    __slots__ = ("_items", "_later")
+    __slots__ = ("_items", "_later", "lasting")
 
     def __init__(self, items: Items) -> None:
         self._items, self._later = items, False
         for _, value in items:
             if type(value) is Later:
                 self._later = True
+        #: Without what only a fit depends on.
+        self.lasting = self
 
     @property
     def items(self) -> Items:
@@ -62,9 +64,11 @@ class Given:
 
 _readers: dict[str, Reader] = {}
 _readers_of: dict[type, tuple[Reader, ...]] = {}
+#: What is told of parameters, and of what was learnt.
+Pair = tuple[Known, Known]
 #: By the identity of an estimator: itself, weakly, the values of its parameters when they were last asked for, if they
-#: were plain, what was told of them, and of what it has learnt.
-_last: dict[int, tuple[Any, tuple[Any, ...] | None, Known, Known]] = {}
+#: were plain, what was told of them, of what it has learnt, and both as methods have it that are no fits.
+_last: dict[int, tuple[Any, tuple[Any, ...] | None, Known, Known, Pair]] = {}
 _parameters: dict[type, tuple[str, ...]] = {}
 _getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
@@ -76,8 +80,10 @@ _recent: dict[tuple[type, tuple[Any, ...]], tuple[tuple[Any, ...], Known]] = {}
 _Alike = tuple[tuple[str, ...], list[Any], Facts, Known, Facts]
 _learnt: dict[tuple[Any, ...], _Alike] = {}
 _alike: dict[type, _Alike] = {}  # the last one of each class
+_lasting: dict[tuple[Any, ...], Known] = {}
 _given: dict[tuple[Any, ...], Given] = {}
 _fitted_names: dict[tuple[str, ...], tuple[str, ...]] = {}
+_held_names: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}  # the last one of each class, and its attributes
 #: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
 _NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_samples_seen_", "n_steps_"})
 
@@ -91,6 +97,26 @@ def facts(*classes: str) -> Callable[[Reader], Reader]:
         return reader
 
     return register
+
+
+_passing: dict[str, frozenset[str]] = {}
+_passing_of: dict[type, frozenset[str]] = {}
+
+
+def passes(kinds: str, *names: str) -> None:
+    """These attributes of estimators, known by how their qualified names begin, tell how a fit went, and change no
+    other method's work: calls of those are then alike."""
+    _passing[kinds] = frozenset(names)
+    _passing_of.clear()
+
+
+def _passing_by(kind: type) -> frozenset[str]:
+    known = _passing_of.get(kind)
+    if known is None:
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        found = [names for begins, names in _passing.items() if name.startswith(begins)]
+        known = _passing_of[kind] = frozenset().union(*found)
+    return known
 
 
 _wholes: dict[str, frozenset[str]] = {}
@@ -117,11 +143,13 @@ def argument_names(function: Any) -> tuple[str, ...]:
 def given(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Given:
     """Of a call; `named` gives the arguments names. The result is None where it is no data."""
     key: list[Any]
-    if type(result) is ndarray:
+    if result is None or type(result) is float:
+        key = [None]
+    elif type(result) is ndarray:
         shape = result.shape
         key = [shape, result.dtype, len(shape) > 1 and result.flags.fnc]
     else:
-        key = [None if result is None or type(result) is float else specs.output(result)]
+        key = [specs.output(result)]
     if kwargs:
         key += (tuple(kwargs),)
         specs.marks(kwargs.values(), key)
@@ -150,30 +178,37 @@ def hyper_parameters(estimator: Any) -> Items:
     return _set(type(estimator), _values(type(estimator), estimator.__dict__))[1].items
 
 
-def known(estimator: Any, fresh: bool) -> tuple[Known, Known]:
+def known(estimator: Any, fresh: bool) -> Pair:
     """Its parameters, and what it has learnt, which is remembered until it is fitted again. Estimators of which the
-    same is known share the answer, which saves most of the time."""
+    same is known share the answer, which saves most of the time. `fresh` is after a fit."""
     kind, held = type(estimator), estimator.__dict__
-    values = _values(kind, held)
+    try:
+        values = _getters[kind](held)
+    except KeyError:
+        values = _values(kind, held)
     last = _last.get(id(estimator))
     if last is not None and last[0]() is estimator:
         same = last[1] is not None and all(map(is_, values, last[1]))  # the same objects: none need be looked at
         if same and not fresh:
-            return last[2:]
+            return last[4]
+        plain, told = last[1:3] if same else _set_again(kind, values)
+        learnt = _learned(estimator, kind, held) if fresh else last[3]
+        if last[3] is learnt and last[2] is told and last[1] == plain:
+            return (told, learnt) if fresh else last[4]
     else:
-        last, same = None, False
-    plain, told = (last[1], last[2]) if last is not None and same else _set_again(kind, values)
-    learnt = last[3] if last is not None and not fresh else _learned(estimator, kind, held)
-    if last is not None and last[1:] == (plain, told, learnt):
-        return told, learnt
+        plain, told = _set_again(kind, values)
+        learnt = _learned(estimator, kind, held)
+    pair = (told, learnt)
+    after = pair if learnt.lasting is learnt else (told, learnt.lasting)
     if kind.__weakrefoffset__:  # else it allows no weak references
         if len(_last) > MANY:
             _last.clear()
-        _last[id(estimator)] = (weakref.ref(estimator), plain, told, learnt)
-    return told, learnt
+        _last[id(estimator)] = (weakref.ref(estimator), plain, told, learnt, after)
+    return pair if fresh else after
 
 
 def _values(kind: type, held: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Of parameters."""
     try:
         return _getters[kind](held)
     except KeyError:  # a class not seen yet, or a parameter that was deleted
@@ -230,7 +265,7 @@ def _parameter_names(kind: type) -> tuple[str, ...]:
 
 def forget() -> None:
     """Estimators may be fitted anew between sessions, where nobody sees it; and nothing of the program's is kept."""
-    for table in (_last, _settings, _recent, _learnt, _alike, _given):
+    for table in (_last, _settings, _recent, _learnt, _alike, _lasting, _held_names, _given):
         table.clear()
     specs.forget()
 
@@ -247,7 +282,11 @@ def outdated(estimator: Any) -> None:
 
 
 def _learned(estimator: Any, kind: type, held: Mapping[str, Any]) -> Known:
-    names = _names_of(tuple(held))
+    keys = tuple(held)
+    last = _held_names.get(kind)
+    if last is None or last[0] != keys:  # to compare takes less than to hash
+        last = _held_names[kind] = keys, _names_of(keys)
+    names = last[1]
     marks = _marks(names, held)
     more: Facts = {}
     for reader in _readers_for(kind):
@@ -255,17 +294,24 @@ def _learned(estimator: Any, kind: type, held: Mapping[str, Any]) -> Known:
     recent = _alike.get(kind)
     if recent is not None and recent[0] is not names:
         recent = None
-    if Later in [type(value) for value in more.values()]:  # nobody knows yet what that will be
+    if more and Later in map(type, more.values()):  # nobody knows yet what that will be
         return _fitted(_attributes(names, marks, held, recent), more)
     if recent is not None and recent[1] == marks and recent[4] == more:  # most of the time
         return recent[3]
-    place = (names, *marks, *more.items())
+    passing = _passing_by(kind)
+    place = (names, passing, *marks, *more.items())
     found = _learnt.get(place)
     if found is None:
         if len(_learnt) > MANY:
             _learnt.clear()
+            _lasting.clear()
         attributes = _attributes(names, marks, held, recent)
-        found = _learnt[place] = names, marks, attributes, _fitted(attributes, more), more
+        told = _fitted(attributes, more)
+        if gone := passing.intersection(names):
+            stays = [(name, mark) for name, mark in zip(names, marks, strict=True) if name not in gone]
+            lasting = Known(tuple([pair for pair in told.items if pair[0] not in gone]))
+            told.lasting = _lasting.setdefault((*stays, *more.items()), lasting)
+        found = _learnt[place] = names, marks, attributes, told, more
     _alike[kind] = found
     return found[3]
 
@@ -294,7 +340,8 @@ def _marks(names: tuple[str, ...], held: Mapping[str, Any]) -> list[Any]:
             told = _told(name, value)
             found.append((type(told), told))
         elif kind is ndarray:
-            found.append(specs.mark(value))
+            shape = value.shape
+            found.append((shape, value.dtype, value.flags.fnc) if len(shape) > 1 else specs.mark(value))
         elif kind is int or kind is str:
             found.append((kind, value))
         elif kind is float or kind is float64 or value is None:

@@ -51,8 +51,10 @@ class Frame:
             held += [
                 one for one in self.kinds if type(one[1]) is kind or (type(one[1]) is str and one[1] == qualified(kind))
             ]
-        alike = {name for name, _ in held} if held else ()
-        return next(iter(alike)) if len(alike) == 1 else kind.__name__
+        if not held:
+            return kind.__name__
+        alike = {name for name, _ in held}
+        return alike.pop() if len(alike) == 1 else kind.__name__
 
 
 def framed(

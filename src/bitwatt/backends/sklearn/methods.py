@@ -122,7 +122,7 @@ def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any
         frame = watch.enter(self, plan, above, context)
         reset = TOP.set(frame)
         try:
-            result = function(self, *args, **kwargs)
+            result = function(self, *args, **kwargs) if kwargs else function(self, *args)
         except BaseException:
             TOP.reset(reset)
             watch.failed(frame, context)

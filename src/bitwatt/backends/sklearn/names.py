@@ -99,7 +99,7 @@ def parts_like(estimator: Any, child: Any) -> list[tuple[str, Any]]:
     kind: Any = type(child)
     held = estimator.__dict__
     found: list[tuple[str, Any]] = []
-    for attribute in _LISTS:
+    for attribute in _LISTS if not held.keys().isdisjoint(_LISTS) else ():
         parts = held.get(attribute)
         if parts is not None and isinstance(parts, (list, tuple)):
             for part in parts:
@@ -107,7 +107,7 @@ def parts_like(estimator: Any, child: Any) -> list[tuple[str, Any]]:
                     if part[1] is child:
                         return [(str(part[0]), child)]
                     found.append((str(part[0]), part[1]))
-    if _is_part(kind):
+    if kind in map(type, held.values()) and _is_part(kind):
         found += [(name.rstrip("_"), part) for name, part in held.items() if type(part) is kind and name[:1] != "_"]
     return found
 

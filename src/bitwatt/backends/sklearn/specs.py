@@ -41,11 +41,17 @@ def forget() -> None:
 
 def marks(values: Iterable[Any], key: list[Any]) -> None:
     """Add to `key` what decides what `told` says of values. It is asked for every call: arrays, which most of them are,
-    have the shortest way."""
+    have the shortest way, without a call of `mark`."""
     for value in values:
         kind = type(value)
         if kind is ndarray:
-            key += mark(value)
+            shape = value.shape
+            if len(shape) > 1:
+                key += (shape, value.dtype, value.flags.fnc)
+            elif shape and shape[0] > SHORT:
+                key += (shape, value.dtype)
+            else:
+                key += mark(value)
         elif kind in PLAIN:
             key += (kind, value)  # 1 and 1.0 and True are equal, and not the same
         elif (kind is list or kind is tuple) and len(value) <= SHORT and _NUMBERS.issuperset(map(type, value)):

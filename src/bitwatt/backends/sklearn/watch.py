@@ -105,7 +105,7 @@ class EstimatorWatch:
             given = facts.given(args, kwargs, None if result is estimator else result)
             calls = self.calls.get(context) or self._calls(context)
             waiting = calls.waiting
-            waiting.append((frame.phase, frame.scope, (plan, *known, given, tuple(seen.items()) if seen else ())))
+            waiting.append((frame.phase, frame.scope, (plan, known, given, tuple(seen.items()) if seen else ())))
             if len(waiting) >= MANY:
                 calls.count()
                 self.relieve(context)

@@ -1,7 +1,9 @@
-"""Which families have a use for which probes. Families that are not here add up all that was counted inside."""
+"""Which families have a use for which probes, and after a fit for what it told. Families that are not here add up all
+that was counted inside."""
 
 from __future__ import annotations
 
+from bitwatt.backends.sklearn.facts import passes
 from bitwatt.backends.sklearn.probes import hears
 
 #: Their formulas need sizes and attributes alone, or they leave all the work to estimators of their own.
@@ -25,3 +27,7 @@ hears("sklearn.decomposition._nmf.MiniBatchNMF", "factor ", "divergence", "rando
 hears("sklearn.decomposition._lda.", "topics")
 for _library in ("xgboost", "lightgbm", "catboost"):
     hears(f"{_library}.", "columns")
+
+#: What they predict takes as long after many iterations as after few: sizes of the fitted arrays tell.
+for _family in ("linear_model", "svm", "neural_network", "mixture"):
+    passes(f"sklearn.{_family}.", "n_iter_")

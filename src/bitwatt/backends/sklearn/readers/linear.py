@@ -5,6 +5,7 @@ Sizes come first as (samples, features, stored elements or -1 where X is dense, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -44,10 +45,17 @@ def _loss(args: tuple[Any, ...], kwargs: dict[str, Any], _: Any) -> tuple[Any, .
     X = _given(args, kwargs, 2, "X")
     weighted = _given(args, kwargs, 4, "sample_weight") is not None
     classes = int(loss.n_classes) if loss.is_multiclass else 0
-    power = getattr(loss.closs, "power", None)
-    kind = type(loss).__name__ + (f":{power}" if power is not None else "")
+    kind, compiled = type(loss).__name__, loss.closs
+    if _has_power(compiled.__class__):
+        kind += f":{compiled.power}"
     known = kwargs.get("raw_prediction") is not None
     return *_laid_out(X), kind, classes, int(weighted), int(known)
+
+
+@functools.cache
+def _has_power(kind: type) -> bool:
+    """Of classes of scikit-learn; to ask each time for what is not there takes as long as all the rest."""
+    return hasattr(kind, "power")
 
 
 def _counted_products(result: Any, tick: Callable[..., None]) -> Any:
@@ -290,5 +298,8 @@ probe("sklearn.svm._base:_fit_liblinear", "linear_liblinear", _liblinear)
 def _zeros(estimator: Any) -> Facts:
     """Whether a strong penalty left no coefficient and no intercept."""
     held = estimator.__dict__
+    coef = held.get("coef_")
+    if type(coef) is ndarray and coef.size and coef.item(0):  # most of the time
+        return {}
     known = [held[name] for name in ("coef_", "intercept_") if name in held]
     return {"all_zero": True} if known and not any(map(_nonzero, known)) else {}
