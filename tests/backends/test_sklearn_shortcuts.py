@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -10,6 +12,7 @@ from sklearn.decomposition import IncrementalPCA
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import GammaRegressor, LogisticRegression
 from sklearn.linear_model._linear_loss import LinearModelLoss
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
@@ -330,3 +333,19 @@ def test_a_minimiser_may_hand_on_any_number_of_arguments():
 
 def _twice(function, x, args=()):
     return function(x, *args) + function(x, *args)
+
+
+@pytest.mark.parametrize("given", ["place", "name", "list"])
+def test_batches_of_a_stream_with_other_labels_are_one_row(given: str) -> None:
+    """Short integer arrays are told as they are, but of a stream's labels only the number matters."""
+    draw = np.random.default_rng(0)
+    model, X = GaussianNB(), draw.normal(size=(12, 3))
+    with bitwatt.measure("stream", keep=False, meter=False) as session:
+        for _ in range(30):
+            labels: Any = draw.permutation(np.arange(12) % 3)
+            if given == "name":
+                model.partial_fit(X, y=labels, classes=[0, 1, 2])
+            else:
+                model.partial_fit(X, labels.tolist() if given == "list" else labels, classes=[0, 1, 2])
+    assert session.run is not None
+    assert [row.calls for row in session.run.ledger] == [30]

@@ -71,9 +71,27 @@ def mark(value: ndarray) -> tuple[Any, ...]:
     return ndarray, tuple(value.tolist()) if shape else value.item()  # it is told as it is
 
 
+def batch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Of a stream, of whose labels only the number is told: which ones they are is news with every batch."""
+    if len(args) > 1:
+        args = (args[0], _unread(args[1]), *args[2:])
+    elif "y" in kwargs:
+        kwargs = {**kwargs, "y": _unread(kwargs["y"])}
+    return args, kwargs
+
+
+def _unread(labels: Any) -> Any:
+    if type(labels) is ndarray:
+        short = labels.ndim == 1 and len(labels) <= SHORT and labels.dtype.kind in "iu"  # others are told so anyway
+        return _spec(labels.shape, _dtype(labels.dtype)) if short else labels
+    if type(labels) is list and labels and _NUMBERS.issuperset(map(type, labels)):
+        return _spec((len(labels),), "float64" if float in map(type, labels) else "int64")
+    return labels
+
+
 def told(value: Any) -> Any:
     kind = type(value)
-    if kind in PLAIN:
+    if kind in PLAIN or kind is TensorSpec:
         return value
     if kind is ndarray:
         return array(value)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from bitwatt.backends.harvest import Folder, Harvest
-from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds
+from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds, specs
 from bitwatt.backends.sklearn.calls import MANY, Calls
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.sklearn.plans import FITS, Plan
@@ -102,6 +102,8 @@ class EstimatorWatch:
                 outer.told = known
                 if plan.fits:  # fit_transform calls fit, fit calls partial_fit
                     outer.held = estimator.__dict__.copy()
+            if plan.streams:
+                args, kwargs = specs.batch(args, kwargs)
             given = facts.given(args, kwargs, None if result is estimator else result)
             calls = self.calls.get(context) or self._calls(context)
             waiting = calls.waiting
