@@ -119,9 +119,10 @@ class Lesson:
             self.streak = 1
             self.changes += expected is not None
             self._rows, self._later, self.predicted = rows, None, None
-        if len(self.samples) >= _KEPT:
-            del self.samples[::2]
-        self.samples.append(expected if expected is not None and agrees else rows)
+        if self._rows is not None:
+            if len(self.samples) >= _KEPT:
+                del self.samples[::2]
+            self.samples.append(self._rows)
         return None if agrees else expected
 
     @property
