@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import measuring
 import pytest
 import torch
 import torch.nn.functional as F
@@ -29,10 +30,7 @@ def unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measured(program: Callable[[], None], exactness: str) -> Run:
     torch.manual_seed(0)
-    with bitwatt.measure(keep=False, exactness=exactness) as session:
-        program()
-    assert session.run is not None
-    return session.run
+    return measuring.measured(program, exactness=exactness)
 
 
 def both(program: Callable[[], None]) -> tuple[dict[str, float], dict[str, float], Run, Replay]:
