@@ -102,17 +102,18 @@ class Laps(Watched):
             peek = not self._until_peek
         else:
             peek = self._laps_since_peek >= self._longest
-        if peek and start.countdown > 0 and start.lane is lane and self._can_watch(lane):
+        due = start.countdown <= peek  # a look would come right after the peek, and sees as much
+        if peek and not due and start.lane is lane and self._can_watch(lane):
             self._close_row()
             self._until_peek = self._laps_since_peek = 0
             self._watch_lane()
             self._hold()
-        elif peek or start.countdown <= 0:
+        elif peek or due:
             self._close_row()
             self._leave_lane()
             self._begin_unit(lane.then.form)
-            self.looking = not peek
-            self._peeking = peek  # at the code between events, for one unit: there programs do odd things
+            self.looking = due
+            self._peeking = not due  # at the code between events, for one unit: there programs do odd things
             self._until_peek = self._laps_since_peek = 0
             self._switch(self.state, True)
             self._log()

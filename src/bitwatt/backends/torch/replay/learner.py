@@ -16,6 +16,7 @@ import torch
 
 from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.families import Sample, fit
+from bitwatt.backends.torch.replay.expecting import is_quiet
 from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.laps import Laps
 from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
@@ -33,6 +34,9 @@ _aten: Any = torch.ops.aten
 
 #: Units between two looks, at most; and where they vary and are sampled: few samples would tell little.
 _SELDOM, _SAMPLED = 1024, 32
+#: Where all that runs in events is torch's own, and what it does follows from sizes: units before the first look, and
+#: between two of them at most.
+_PLAIN, _SELDOMER = 128, 8192
 #: Calls of models in a row, with no backward, after which each is a unit of its own; events in the longest unit.
 _CALLS, _LONG = 32, 10_000
 #: Samples kept until they make a family.
@@ -272,10 +276,13 @@ class Learner(Laps):
             self.tally.counted += 1
             self._ask_allocator()
             self._weigh_gaps(start)
+            plain = known and self._is_plain()
             if known and start.safe:
                 self.tally.looks += 1
                 varies = self.sampling and any(step.event.varies for step in self.path)
-                start.interval = min(8 * start.interval, _SAMPLED if varies else _SELDOM)
+                start.interval = min(8 * start.interval, _SAMPLED if varies else _SELDOMER if plain else _SELDOM)
+            elif plain:
+                start.interval = max(start.interval, _PLAIN)
             start.countdown = self._random.randint(start.interval // 2 + 1, start.interval)
         else:
             self.tally.replayed += 1
@@ -286,6 +293,13 @@ class Learner(Laps):
         self.looking = not known or self.start.countdown <= 0 or self.state.in_closure
         self._peeking = False
         self._take_lane(watch=watch)
+
+    def _is_plain(self) -> bool:
+        structures = self.structures
+        return structures is not None and not any(
+            step.opaque or step.event.changes or not (step.key[2][0] in (BACKWARD, STEP) or is_quiet(step, structures))
+            for step in self.path
+        )
 
     def _weigh_gaps(self, start: Node) -> None:
         """Watching what runs between events is cheap beside long steps, and leaves nothing to assume."""

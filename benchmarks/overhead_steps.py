@@ -1,0 +1,154 @@
+"""What watching adds to a step that is known, where a machine's own pace wanders: steps with and without, in turn.
+
+    python benchmarks/overhead_steps.py [--device cpu|cuda] [--workload mlp] [--seconds 60] [--json FILE]
+
+A host that is shared runs faster and slower by a tenth from one tenth of a second to the next, and blocks of half a
+second (overhead.py) tell little of two percent. Here one session is open all the time, and three copies of a program
+take turns in random order, ten steps each: one that is watched, and two that are not, the second of them the control.
+Those two are out of bitwatt's sight: their modules are called by torch's own `__call__`, and backward and optimizers
+find nothing hung on them. Told are the ratio of all time spent with and without, in which the looks, peeks and timed
+laps are that come while it is measured, and the median of the ratios of rounds, in which they hardly are; intervals
+come from resampling stretches of rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from overhead import LEARN
+from overhead_workloads import WORKLOADS, Step
+from torch import nn
+from torch.optim import optimizer as optimizers
+
+import bitwatt
+from bitwatt.backends.torch import watch as watching
+from bitwatt.backends.torch.replay.checks import allocations
+
+#: Steps in a turn, and rounds that are resampled together: what is slow for one is slow for its neighbours.
+TURN, STRETCH = 10, 10
+_sequence = torch.autograd._get_sequence_nr
+_call = nn.Module.__call__
+_engine = torch.autograd._engine_run_backward
+
+
+def hide(step: Step) -> None:
+    """Have a program's modules called as torch calls them."""
+    for cell in step.__closure__ or ():
+        for module in cell.cell_contents.modules() if isinstance(cell.cell_contents, nn.Module) else ():
+            kind = type(module)
+            module.__class__ = type(kind.__name__, (kind,), {"__call__": _call, "__module__": kind.__module__})
+
+
+class Unseen:
+    """Steps that bitwatt does not see while a session is open."""
+
+    def __init__(self) -> None:
+        watch = watching.active
+        assert watch is not None, "a session is open"
+        self._learner = watch.states.here.learner
+        self._watched = torch.autograd._engine_run_backward
+        self._hooks = [optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks]
+
+    def run(self, step: Step) -> float:
+        learner, modes = self._learner, []
+        while torch.utils._python_dispatch._get_current_dispatch_mode() is not None:
+            modes.append(torch.utils._python_dispatch._pop_mode())
+        hung = [dict(hooks) for hooks in self._hooks]
+        for hooks in self._hooks:
+            hooks.clear()
+        torch.autograd._engine_run_backward = _engine
+        began, blocks = _sequence(), allocations()
+        spent = timed(step)
+        torch.autograd._engine_run_backward = self._watched
+        for hooks, held in zip(self._hooks, hung, strict=True):
+            hooks.update(held)
+        while modes:
+            torch.utils._python_dispatch._push_mode(modes.pop())
+        assert learner is not None
+        made = _sequence() - began
+        learner.seq += made
+        learner.pace.seq += made
+        learner.pace.began = time.perf_counter()
+        if blocks is not None and learner._off_at is not None:
+            learner._off_at += (allocations() or 0) - blocks
+        return spent
+
+
+def timed(step: Step) -> float:
+    began = time.perf_counter()
+    for _ in range(TURN):
+        step()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return (time.perf_counter() - began) / TURN
+
+
+def rounds(make: Callable[[], Step], seconds: float) -> tuple[dict[str, list[float]], Any]:
+    steps = {name: make() for name in ("off", "control", "on")}
+    hide(steps["off"])
+    hide(steps["control"])
+    for _ in range(20):
+        for step in steps.values():
+            step()
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    with bitwatt.measure("overhead", keep=False) as session:
+        for _ in range(LEARN):
+            steps["on"]()
+        unseen = Unseen()
+        gc.collect()
+        gc.freeze()
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            for name in random.sample(list(steps), len(steps)):
+                found[name].append(timed(steps[name]) if name == "on" else unseen.run(steps[name]))
+    return found, session.run.replay
+
+
+def told(name: str, ones: list[float], others: list[float]) -> dict[str, Any]:
+    usual = statistics.median(one / other for one, other in zip(ones, others, strict=True))
+    sums = [
+        (sum(ones[i : i + STRETCH]), sum(others[i : i + STRETCH])) for i in range(0, len(ones) - STRETCH + 1, STRETCH)
+    ]
+    drawn = sorted(_ratio(random.choices(sums, k=len(sums))) for _ in range(2000))
+    whole, low, high = _ratio(sums), drawn[50], drawn[1949]
+    print(f"  {name:10} {whole:6.4f}  [{low:.4f}, {high:.4f}]   median of rounds {usual:6.4f}", flush=True)
+    return {"ratio": whole, "low": low, "high": high, "median": usual}
+
+
+def _ratio(sums: list[tuple[float, float]]) -> float:
+    return sum(one for one, _ in sums) / sum(other for _, other in sums)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--workload", default="mlp", choices=WORKLOADS)
+    parser.add_argument("--tiny", action="store_true", help="with next to no arithmetic in it")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    found, replay = rounds(lambda: copy_of(options), options.seconds)
+    off = statistics.median(found["off"])
+    print(f"{options.workload}: {1e3 * off:.3f} ms a step, {len(found['off'])} rounds; {replay}")
+    results = {name: told(name, found[name], found["off"]) for name in ("control", "on")}
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump({"seconds": off, "rounds": len(found["off"]), **results}, file, indent=1)
+
+
+def copy_of(options: Any) -> Step:
+    torch.manual_seed(0)
+    return WORKLOADS[options.workload](options.device, options.tiny)
+
+
+if __name__ == "__main__":
+    main()
