@@ -404,7 +404,7 @@ def test_an_interrupt_while_the_mode_is_entered_does_not_enter_it_twice(monkeypa
     model = mlp()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with bitwatt.measure(keep=False):
-        for _ in range(60):
+        for _ in range(200):
             with contextlib.suppress(KeyboardInterrupt):
                 train(model, optimizer)
             most = max(most, len(_get_current_dispatch_mode_stack()))

@@ -54,7 +54,7 @@ def trained(before: Callable[[int], None], steps: int = 200) -> tuple[Run, Repla
 
 def test_the_allocator_vouches_for_code_that_ran_unwatched(allocator: Allocator) -> None:
     run, replay = trained(lambda _: allocator.take(7))
-    assert replay.agreed["allocations"] > 2
+    assert replay.agreed["allocations"] > 1
     assert replay.agreed["code between them, by allocations"] == replay.agreed["code between them"] > 400
     assert replay.exact
     assert "allocator totals" in verdict(run)

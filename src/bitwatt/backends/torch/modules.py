@@ -15,7 +15,7 @@ from torch import nn
 
 from bitwatt.backends.torch import code
 from bitwatt.backends.torch.replay.memory import CALL, STEP
-from bitwatt.backends.torch.replay.pace import QUIET
+from bitwatt.backends.torch.replay.pace import ADDED, DIRECT
 from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import any_needs_grad, follow, tensors_in
@@ -54,8 +54,11 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
 
     def watched_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         pace = states.pace
-        if pace.mute:  # inside an event that is known
-            if pace.mute is QUIET:
+        mute = pace.mute
+        if mute:  # inside an event that is known
+            if mute is DIRECT and _is_bare(self):
+                return self.forward(*args, **kwargs)
+            if mute is not ADDED:
                 return self._call_impl(*args, **kwargs)
             pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
             if inlined and self._compiled_call_impl is None:
@@ -64,7 +67,9 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
         expected = pace.next
         if expected is not None and expected(CALL, self, args, kwargs):
             try:
-                if inlined and self._compiled_call_impl is None:
+                if pace.mute is DIRECT and _is_bare(self):
+                    out = self.forward(*args, **kwargs)
+                elif inlined and self._compiled_call_impl is None:
                     out = self._call_impl(*args, **kwargs)
                 else:
                     out = call(self, *args, **kwargs)
@@ -99,6 +104,14 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
     watched_call._torchdynamo_inline = call  # type: ignore[attr-defined]  # what dynamo reads instead
     watched_call.__name__ = "_wrapped_call_impl"  # torch.compile knows a module's call by its name
     return watched_call
+
+
+def _is_bare(module: nn.Module) -> bool:
+    """Whether nothing hangs on its calls, as torch asks too, by attributes that are slow to look up."""
+    held = module.__dict__
+    return not (
+        held["_forward_hooks"] or held["_forward_pre_hooks"] or held["_backward_hooks"] or held["_backward_pre_hooks"]
+    )
 
 
 class ModuleCalls:

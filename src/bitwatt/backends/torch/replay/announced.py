@@ -52,8 +52,8 @@ def install(structures: Structures) -> list[Any]:
 
 #: Methods of a module after which it may do something else.
 _CHANGES = (
-    "_apply", "compile", "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook",
-    "register_full_backward_pre_hook",
+    "_apply", "compile", "register_backward_hook", "register_forward_hook", "register_forward_pre_hook",
+    "register_full_backward_hook", "register_full_backward_pre_hook",
 )  # fmt: skip
 
 

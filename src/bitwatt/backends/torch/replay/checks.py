@@ -10,6 +10,8 @@ import torch
 
 from bitwatt.records import Replay
 
+_aten: Any = torch.ops.aten
+
 #: Pairs of what was expected and what was found are kept so long: the largest is reported.
 _KEPT = 32
 
@@ -93,3 +95,13 @@ class Tally:
 
 
 _NUMBERS = [one.name for one in fields(Tally) if one.type == "int"]
+
+#: Ops whose results a program can see, or that give as many values as there are of some kind.
+_READING = frozenset(
+    {id(op.default) for op in (_aten._local_scalar_dense, _aten.nonzero, _aten.masked_select, _aten.equal)}
+)
+
+
+def reads(key: Any) -> bool:
+    """Whether a call is one of those."""
+    return type(key) is tuple and id(getattr(key[0], "func", None)) in _READING

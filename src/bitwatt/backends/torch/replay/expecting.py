@@ -12,11 +12,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn.modules import module as _everywhere
 
 from bitwatt.backends.torch.replay.functions import standing
 from bitwatt.backends.torch.replay.losses import behind, taken
 from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, hung, in_use, quick
-from bitwatt.backends.torch.replay.pace import ADDED, QUIET, over, stepping
+from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, QUIET, over, stepping
 from bitwatt.context import CONTEXT
 
 if TYPE_CHECKING:
@@ -28,8 +29,15 @@ _sequence = torch.autograd._get_sequence_nr
 _any_autocast = torch._C._is_any_autocast_enabled
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
+_tracing = torch._C._get_tracing_state
 _context = CONTEXT.get
 _SCALAR = torch.Size([])
+
+#: What hangs on the calls of all modules.
+_HUNG = tuple(
+    [getattr(_everywhere, f"_global_{name}_hooks") for name in ("forward_pre", "forward", "backward_pre", "backward")]
+)
+
 
 #: Tells whether an event is the one expected, given its kind and what is called.
 Expected = Callable[..., bool]
@@ -64,8 +72,8 @@ class Event(ABC):
 
 class _Call(Event):
     __slots__ = (
-        "dtype", "grad", "inference", "inside", "model", "mute", "needs", "number", "row", "seen", "shape", "simple",
-        "stamp", "state", "structures", "told", "values",
+        "dtype", "grad", "inference", "inside", "model", "mute", "needs", "number", "quiet", "row", "seen", "shape",
+        "simple", "stamp", "state", "structures", "tells", "told", "values",
     )  # fmt: skip
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
@@ -73,7 +81,10 @@ class _Call(Event):
         (_, self.number, self.state), self.values = step.key[2:]
         self.structures, self.seen, self.inside = structures, structures.states[self.number], row.inside[at]
         self.model, self.row = self.seen.model.ref, row
-        self.mute = QUIET if is_quiet(step, structures) else ADDED
+        self.quiet = is_quiet(step, structures)
+        self.mute = DIRECT if self.quiet else ADDED
+        #: A model of torch's own with parameters raises for another dtype than theirs, or does the same with it.
+        self.tells = self.quiet and bool(self.seen.trains or self.seen.frozen)
         self.simple = type(self.state) is int
         self.grad, self.inference = (bool(self.state & 1), bool(self.state & 2)) if self.simple else (False, False)
         one = self.values[0] if len(self.values) == 1 else None
@@ -91,6 +102,7 @@ class _Call(Event):
                 or _sequence() - pace.seq != self.nodes
                 or pace.inside - pace.entered != self.inside
                 or _context() is not self.context
+                or _tracing() is not None  # a trace would hold what is looked at
                 or (not pace.done & SELDOM and not self._lasts)
             ):
                 return False
@@ -113,10 +125,10 @@ class _Call(Event):
             elif flags() != self.state:
                 return False
             if self.shape is not None and len(args) == 1 and not kwargs and type(arg := args[0]) is _Tensor:
-                if arg.shape != self.shape or arg.dtype is not self.dtype or arg.requires_grad is not self.needs:
+                if arg.shape != self.shape or arg.requires_grad is not self.needs or not arg.is_contiguous():
                     return False
-                if not arg.is_contiguous():
-                    return False
+                if not (self.tells and pace.done & SELDOM) and arg.dtype is not self.dtype:
+                    return self._other_input()
             elif arguments(args, kwargs) != self.values:
                 return False
             for ref, read, found in seen.attributes:
@@ -124,12 +136,17 @@ class _Call(Event):
                     return False
         except Exception:  # a part that has died, or something of the user's that does not like to be asked
             return False
-        pace.mute = self.mute
+        pace.mute = self.mute if not (self.quiet and any(_HUNG)) else QUIET
         if self.end is not None:
             return self.end()
         pace.at = self.after
         pace.next = self.next
         return True
+
+    def _other_input(self) -> bool:
+        if self.tells:
+            self.row.learner.tally.disagrees("marks of inputs")  # since when is not known
+        return False
 
     @property
     def _lasts(self) -> bool:
@@ -172,16 +189,17 @@ class _Backward(Event):
                 or options != self.options
             ):
                 return False
+            others = len(self.beside) > 1 or len(self.like) > 1
+            looks = others or not pace.done & SELDOM
             if self.dtype is not None and len(roots) == 1 and type(root := roots[0]) is _Tensor:
-                if root.dim() or root.dtype is not self.dtype:  # one that needs no gradient raises
+                if looks and (root.dim() or root.dtype is not self.dtype):  # one that needs no gradient raises
                     return False
             elif tuple([quick(root) for root in roots]) != self.values:
                 return False
             first = self.first()
             if (first is not None and first.grad is not None) is not self.adds:
                 return False
-            others = len(self.beside) > 1 or len(self.like) > 1
-            looks = (others or not pace.done & SELDOM) and not self.compiled
+            looks = looks and not self.compiled
             if looks and taken(roots, self.gap, compiled=False) != self.of:
                 if not others:
                     self.row.learner.tally.disagrees("marks of losses")  # since when is not known

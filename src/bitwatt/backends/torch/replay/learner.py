@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from bitwatt.backends.torch.replay.checks import Tally
-from bitwatt.backends.torch.replay.families import Sample, fit
+from bitwatt.backends.torch.replay.checks import Tally, reads
 from bitwatt.backends.torch.replay.expecting import is_quiet
+from bitwatt.backends.torch.replay.families import Sample, fit
 from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.laps import Laps
 from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _sequence = torch.autograd._get_sequence_nr
 _now = time.perf_counter
-_aten: Any = torch.ops.aten
 
 #: Units between two looks, at most; and where they vary and are sampled: few samples would tell little.
 _SELDOM, _SAMPLED = 1024, 32
@@ -239,7 +238,7 @@ class Learner(Laps):
             return
         self._learn(step.event, log)
         step.event.inside = self.pace.inside
-        if step.opaque and step.event.enough < READS and any(_reads(key) for _, key in log):
+        if step.opaque and step.event.enough < READS and any(reads(key) for _, key in log):
             step.event.enough = READS
         node = step.node
         if self._whole and node.families is None and all(sample.sizes != step.sizes for sample in node.samples):
@@ -395,13 +394,3 @@ class Learner(Laps):
         self._begin_unit("task")
         self._log()
         self._mark()
-
-
-#: Ops whose results a program can see, or that give as many values as there are of some kind.
-_READING = frozenset(
-    {id(op.default) for op in (_aten._local_scalar_dense, _aten.nonzero, _aten.masked_select, _aten.equal)}
-)
-
-
-def _reads(key: Any) -> bool:
-    return type(key) is tuple and id(getattr(key[0], "func", None)) in _READING

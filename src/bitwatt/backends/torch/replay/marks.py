@@ -24,6 +24,7 @@ Sizes = tuple[int, ...]
 _any_autocast = torch._C._is_any_autocast_enabled
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
+_tracing = torch._C._get_tracing_state
 _PLAIN = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device})
 #: Objects of the user's are looked into so deep for tensors: a cache of keys and values holds a list of layers.
 _DEPTH, _WIDE = 4, 32
@@ -210,7 +211,7 @@ class State:
     def lasts(self) -> bool:
         """Whether nothing of what is seldom looked at has changed without a word."""
         try:
-            return self.model.read_seldom() == self.seldom
+            return _tracing() is not None or self.model.read_seldom() == self.seldom  # a trace would hold what is read
         except (AttributeError, TypeError):  # a part has died, which is told otherwise
             return True
 

@@ -10,8 +10,9 @@ from typing import Any
 from torch.optim import optimizer as _optimizer
 
 #: What the calls of modules inside an event that is known are: added up, or left alone, where the model is made of
-#: torch's own modules alone, which cannot take another way for another batch.
-ADDED, QUIET = 1, 2
+#: torch's own modules alone, which cannot take another way for another batch. And DIRECT: so are these, and nothing
+#: hangs on all modules, so that each is called without torch's long way of finding out that nothing hangs on it.
+ADDED, QUIET, DIRECT = 1, 2, 3
 
 
 def over(*_: object) -> bool:
@@ -44,7 +45,7 @@ class Pace:
     def __init__(self) -> None:
         self.next: Callable[..., bool] | None = None  # whether an event is the one expected; None outside rows
         self.then: Callable[..., bool] | None = None  # what it is once the step that runs has ended
-        self.mute = 0  # ADDED or QUIET in a replayed event that calls modules
+        self.mute = 0  # ADDED, QUIET or DIRECT in a replayed event that calls modules
         self.inside = 0  # how often modules were called, and how much went into them
         self.entered = 0  # what `inside` was when the lap began
         self.seq = 0  # the number of the next graph node when the lap began

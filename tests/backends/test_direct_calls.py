@@ -1,0 +1,125 @@
+"""Modules of a known call are called without torch's way of finding out what hangs on them: where something does, in
+whatever way it came there in mid-run, it is called as it is without bitwatt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.modules import module as registry
+
+import bitwatt
+
+STEPS, HUNG = 200, 150
+
+
+def train(hang: Callable[[nn.Sequential], Any] = lambda _: None, *, steps: int = STEPS) -> Any:
+    """A program that hangs something on its model when all of a step has long been known."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    handle = None
+    with bitwatt.measure("direct", keep=False, meter=False) as session:
+        for i in range(steps):
+            if i == HUNG:
+                handle = hang(model)
+            optimizer.zero_grad()
+            model(torch.ones(4, 6)).square().mean().backward()
+            optimizer.step()
+    if handle is not None:
+        handle.remove()
+    return session.run
+
+
+class Seen:
+    """Counts how often it is called."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def __call__(self, *_: Any) -> None:
+        self.times += 1
+
+
+#: How, and how often a step then calls it.
+WAYS: dict[str, tuple[Callable[[nn.Sequential, Seen], Any], int]] = {
+    "a hook on a layer": (lambda model, seen: model[2].register_forward_hook(seen), 1),
+    "one before a layer": (lambda model, seen: model[0].register_forward_pre_hook(seen), 1),
+    "one on the model": (lambda model, seen: model.register_forward_hook(seen), 1),
+    "one on gradients": (lambda model, seen: model[2].register_full_backward_hook(seen), 1),
+    "one of the old kind on gradients": (lambda model, seen: model[2].register_backward_hook(seen), 1),
+    "written into a layer": (lambda model, seen: model[2]._forward_hooks.update({7_000_000: seen}), 1),
+    "written into the model": (lambda model, seen: model._forward_pre_hooks.update({7_000_000: seen}), 1),
+    "one on all modules": (lambda _, seen: registry.register_module_forward_hook(seen), 4),
+    "one before all modules": (lambda _, seen: registry.register_module_forward_pre_hook(seen), 4),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_hung_on_modules_in_mid_run_is_called(way: str) -> None:
+    seen, (hang, times) = Seen(), WAYS[way]
+    run = train(lambda model: hang(model, seen))
+    assert run.replay.replayed > STEPS / 2
+    assert seen.times == times * (STEPS - HUNG)
+
+
+def test_a_forward_that_is_put_in_the_place_of_another_is_called() -> None:
+    seen = Seen()
+
+    def hang(model: nn.Sequential) -> None:
+        forward = model[2].forward
+
+        def other(x: Tensor) -> Tensor:
+            seen()
+            return forward(x)
+
+        model[2].forward = other
+
+    train(hang)
+    assert seen.times == STEPS - HUNG
+
+
+@pytest.mark.filterwarnings("error::torch.jit.TracerWarning")
+def test_a_model_that_is_traced_in_mid_run_has_its_layers_in_the_trace() -> None:
+    traced = []
+
+    def hang(model: nn.Sequential) -> None:
+        traced.append(torch.jit.trace(model, torch.ones(4, 6), check_trace=False))
+
+    train(hang)
+    assert [name for name, _ in traced[0].named_children()] == ["0", "1", "2"]
+    assert len({node.scopeName() for node in traced[0].inlined_graph.nodes() if node.kind() == "aten::linear"}) == 2
+
+
+def test_an_error_inside_a_model_leaves_it_as_it_was() -> None:
+    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3))
+    with bitwatt.measure("direct", keep=False, meter=False) as session, torch.no_grad():
+        for i in range(STEPS):
+            if i == HUNG:
+                weight, model[2].weight = model[2].weight, nn.Parameter(torch.ones(3, 5))
+                with pytest.raises(RuntimeError, match="shapes"):
+                    model(torch.ones(4, 6))
+                model[2].weight = weight
+            model(torch.ones(4, 6))
+    assert session.run is not None
+    assert bitwatt.totals(session.run, "macs").total == STEPS * 4 * 6 * (6 + 3) + 4 * 6 * 6
+
+
+def test_an_input_of_another_dtype_is_heard_of_and_told() -> None:
+    """A model with parameters does the same with indices of either kind; what differs are the bytes read."""
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 3))
+    with bitwatt.measure("direct", keep=False, meter=False) as session, torch.no_grad():
+        for i in range(STEPS):
+            model(torch.zeros(5, dtype=torch.int64 if i < HUNG else torch.int32))
+    run = session.run
+    assert run is not None
+    assert run.replay is not None
+    assert run.replay.disagreed == {"marks of inputs": 1}
+    with bitwatt.measure("direct", keep=False, meter=False, exactness="always") as session, torch.no_grad():
+        for i in range(STEPS):
+            model(torch.zeros(5, dtype=torch.int64 if i < HUNG else torch.int32))
+    assert session.run is not None
+    assert bitwatt.totals(session.run).total == bitwatt.totals(run).total
