@@ -108,18 +108,22 @@ def test_an_error_inside_a_model_leaves_it_as_it_was() -> None:
     assert bitwatt.totals(session.run, "macs").total == STEPS * 4 * 6 * (6 + 3) + 4 * 6 * 6
 
 
-def test_an_input_of_another_dtype_is_heard_of_and_told() -> None:
-    """A model with parameters does the same with indices of either kind; what differs are the bytes read."""
+def embedded(exactness: str, steps: int, when: int) -> Any:
     model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 3))
-    with bitwatt.measure("direct", keep=False, meter=False) as session, torch.no_grad():
-        for i in range(STEPS):
-            model(torch.zeros(5, dtype=torch.int64 if i < HUNG else torch.int32))
-    run = session.run
-    assert run is not None
-    assert run.replay is not None
-    assert run.replay.disagreed == {"marks of inputs": 1}
-    with bitwatt.measure("direct", keep=False, meter=False, exactness="always") as session, torch.no_grad():
-        for i in range(STEPS):
-            model(torch.zeros(5, dtype=torch.int64 if i < HUNG else torch.int32))
-    assert session.run is not None
-    assert bitwatt.totals(session.run).total == bitwatt.totals(run).total
+    with bitwatt.measure("direct", keep=False, meter=False, exactness=exactness) as session, torch.no_grad():
+        for i in range(steps):
+            model(torch.zeros(5, dtype=torch.int64 if i < when else torch.int32))
+    return session.run
+
+
+def test_an_input_of_another_dtype_is_heard_of() -> None:
+    counted, replayed = embedded("always", STEPS, HUNG), embedded("auto", STEPS, HUNG)
+    assert replayed.replay.disagreed == {}
+    assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+
+
+def test_in_a_program_that_is_well_known_it_is_found_and_told() -> None:
+    """A model with parameters does the same with indices of either kind; what differs are the bytes read."""
+    counted, replayed = embedded("always", 700, 503), embedded("auto", 700, 503)
+    assert replayed.replay.disagreed == {"marks of inputs": 1}
+    assert bitwatt.totals(replayed).total == bitwatt.totals(counted).total

@@ -1,37 +1,105 @@
-"""Options of optimizers that are changed in mid-run, numbers and switches, in a row of steps that are known."""
+"""What an optimizer finds that is changed in mid-run, its options and gradients, in a row of steps that are known."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import bitwatt
+from bitwatt.backends.torch.replay import learner
+from bitwatt.backends.torch.replay.expecting import SELDOM
 
 STEPS, CHANGED = 300, 203
+#: The same when a program is so well known that this is looked at in one step of sixteen.
+LONG, LATE = 700, 503
 
 
-def trained(exactness: str, name: str, value: Any) -> Any:
+class Own(nn.Module):
+    """A model of the program's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x)  # type: ignore[no-any-return]
+
+
+def options(name: str, value: Any) -> Callable[[torch.optim.Optimizer], None]:
+    return lambda optimizer: optimizer.param_groups[0].update({name: value})
+
+
+def gradient(optimizer: torch.optim.Optimizer) -> None:
+    optimizer.param_groups[0]["params"][-1].grad = None
+
+
+def trained(
+    exactness: str,
+    change: Callable[[torch.optim.Optimizer], None],
+    steps: int = STEPS,
+    when: int = CHANGED,
+    model: type[nn.Module] | None = None,
+) -> Any:
     torch.manual_seed(0)
-    model = nn.Linear(4, 4)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    network = nn.Linear(4, 4) if model is None else model()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.01, momentum=0.9)
     with bitwatt.measure("switched", keep=False, meter=False, exactness=exactness) as session:
-        for i in range(STEPS):
-            if i == CHANGED:
-                optimizer.param_groups[0][name] = value
+        for i in range(steps):
             optimizer.zero_grad()
-            model(torch.ones(2, 4)).square().mean().backward()
+            network(torch.ones(2, 4)).square().mean().backward()
+            if i >= when:
+                change(optimizer)
             optimizer.step()
     return session.run
+
+
+@pytest.fixture(autouse=True)
+def short_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine a step may seem so long that the code around it is always watched."""
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("weight_decay", 0.1), ("dampening", 0.5), ("nesterov", True), ("foreach", True)]
 )
 def test_an_option_that_comes_into_use_is_heard_of_at_once(name: str, value: Any) -> None:
-    counted, replayed = trained("always", name, value), trained("auto", name, value)
+    counted, replayed = trained("always", options(name, value)), trained("auto", options(name, value))
     assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
     assert replayed.replay.disagreed == {}
     assert replayed.replay.replayed > STEPS / 2
+
+
+CHANGES = {"an option": options("weight_decay", 0.1), "a switch": options("nesterov", True), "a gradient": gradient}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_changes_in_a_program_that_is_well_known_is_found_within_sixteen_steps_and_told(change: str) -> None:
+    counted, replayed = (trained(exactness, CHANGES[change], LONG, LATE) for exactness in ("always", "auto"))
+    assert replayed.replay.disagreed == {"marks of optimizers": 1}
+    assert not replayed.replay.exact
+    as_before = trained("always", lambda _: None, LONG, LATE)
+    steps = abs(_optimizer(counted) - _optimizer(as_before)) / (LONG - LATE)
+    assert 0 < abs(_optimizer(replayed) - _optimizer(counted)) <= SELDOM * steps
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_with_a_model_of_the_programs_own_it_is_heard_of_at_once(change: str) -> None:
+    counted, replayed = (trained(exactness, CHANGES[change], LONG, LATE, Own) for exactness in ("always", "auto"))
+    assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+    assert replayed.replay.disagreed == {}
+
+
+def test_a_step_without_a_backward_before_it_is_heard_of_at_once() -> None:
+    def change(optimizer: torch.optim.Optimizer) -> None:
+        optimizer.zero_grad()
+
+    counted, replayed = (trained(exactness, change, LONG, LATE) for exactness in ("always", "auto"))
+    assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+
+
+def _optimizer(run: Any) -> int:
+    return int(bitwatt.totals(run).by("phase")["optimizer"])

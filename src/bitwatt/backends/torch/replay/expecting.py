@@ -41,13 +41,21 @@ _HUNG = tuple(
 
 #: Tells whether an event is the one expected, given its kind and what is called.
 Expected = Callable[..., bool]
-#: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends.
-SELDOM = 15
+#: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends. Of rows
+#: in which all that is called is torch's own, after so many laps, so are which parameters have gradients, options of
+#: optimizers, and what kind of numbers a model is given and a loss is.
+SELDOM, SURE = 15, 256
 
 
 def is_quiet(step: Step, structures: Structures) -> bool:
     """A call of a model made of torch's own modules alone."""
     return step.key[2][0] == "call" and structures.states[step.key[2][1]].plain
+
+
+def is_torchs(step: Step, structures: Structures) -> bool:
+    """An event in which nothing of the program's own runs, and that was never seen to change."""
+    known = not (step.opaque or step.event.changes or step.event.compiled)
+    return known and (step.key[2][0] in ("backward", "step") or is_quiet(step, structures))
 
 
 class Event(ABC):
@@ -127,7 +135,7 @@ class _Call(Event):
             if self.shape is not None and len(args) == 1 and not kwargs and type(arg := args[0]) is _Tensor:
                 if arg.shape != self.shape or arg.requires_grad is not self.needs or not arg.is_contiguous():
                     return False
-                if not (self.tells and pace.done & SELDOM) and arg.dtype is not self.dtype:
+                if not (self.tells and pace.done & pace.rarely) and arg.dtype is not self.dtype:
                     return self._other_input()
             elif arguments(args, kwargs) != self.values:
                 return False
@@ -144,7 +152,7 @@ class _Call(Event):
         return True
 
     def _other_input(self) -> bool:
-        if self.tells:
+        if self.pace.rarely:
             self.row.learner.tally.disagrees("marks of inputs")  # since when is not known
         return False
 
@@ -189,17 +197,16 @@ class _Backward(Event):
                 or options != self.options
             ):
                 return False
-            others = len(self.beside) > 1 or len(self.like) > 1
-            looks = others or not pace.done & SELDOM
             if self.dtype is not None and len(roots) == 1 and type(root := roots[0]) is _Tensor:
-                if looks and (root.dim() or root.dtype is not self.dtype):  # one that needs no gradient raises
-                    return False
+                if not pace.done & pace.rarely and (root.dim() or root.dtype is not self.dtype):
+                    return False  # one that needs no gradient raises
             elif tuple([quick(root) for root in roots]) != self.values:
                 return False
             first = self.first()
             if (first is not None and first.grad is not None) is not self.adds:
                 return False
-            looks = looks and not self.compiled
+            others = len(self.beside) > 1 or len(self.like) > 1
+            looks = (others or not pace.done & SELDOM) and not self.compiled
             if looks and taken(roots, self.gap, compiled=False) != self.of:
                 if not others:
                     self.row.learner.tally.disagrees("marks of losses")  # since when is not known
@@ -221,13 +228,14 @@ _SETTLED = frozenset({"lr", "eps"})
 
 
 class _Step(Event):
-    __slots__ = ("count", "groups", "hung", "missing", "number", "states", "structures", "told")
+    __slots__ = ("count", "groups", "hung", "lacks", "missing", "number", "row", "states", "structures", "told")
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
         super().__init__(row, at, step, structures)
         _, self.number, (self.states, self.hung, *options), missing = step.key[2]
-        self.structures, self.count = structures, len(missing)
+        self.structures, self.count, self.row = structures, len(missing), row
         self.missing = list(missing) if any(missing) else None
+        self.lacks = missing[0] if missing else None  # a gradient of its first parameter
         #: Of each group: how to read options that may come into use, their last values, and which of them were in use.
         turning = [[(name, on) for name, on in used if name not in _SETTLED] for used in options]
         self.groups: list[list[Any]] = [
@@ -247,26 +255,13 @@ class _Step(Event):
                 or len(optimizer.state) != self.states
             ):
                 return False
-            left, given, groups = self.count, optimizer.param_groups, self.groups
-            if len(given) != len(groups):
-                return False
-            if self.missing is None:
-                for group in given:
-                    parameters = group["params"]
-                    left -= len(parameters)
-                    for parameter in parameters:
-                        if parameter.grad is None:
-                            return False
-                if left:
+            if pace.done & pace.rarely:
+                if (optimizer.param_groups[0]["params"][0].grad is None) is not self.lacks:
                     return False
-            elif [p.grad is None for group in given for p in group["params"]] != self.missing:
+            elif not self._is_as_known(optimizer):
+                if pace.rarely:
+                    self.row.learner.tally.disagrees("marks of optimizers")  # since when is not known
                 return False
-            for group, known in zip(given, groups):  # noqa: B905
-                values = known[0](group)
-                if values != known[1]:  # a number that follows a schedule is in use as before
-                    if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:
-                        return False
-                    known[1] = values
             if self.structures.needs != self.told:
                 now = self.structures.needs
                 if hung(optimizer) != self.hung:
@@ -280,6 +275,30 @@ class _Step(Event):
         else:
             pace.at, pace.then = self.after, self.next
         pace.next = stepping
+        return True
+
+    def _is_as_known(self, optimizer: Any) -> bool:
+        """Whether the same parameters have gradients, and the same options are in use."""
+        left, given, groups = self.count, optimizer.param_groups, self.groups
+        if len(given) != len(groups):
+            return False
+        if self.missing is None:
+            for group in given:
+                parameters = group["params"]
+                left -= len(parameters)
+                for parameter in parameters:
+                    if parameter.grad is None:
+                        return False
+            if left:
+                return False
+        elif [p.grad is None for group in given for p in group["params"]] != self.missing:
+            return False
+        for group, known in zip(given, groups):  # noqa: B905
+            values = known[0](group)
+            if values != known[1]:  # a number that follows a schedule is in use as before
+                if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:
+                    return False
+                known[1] = values
         return True
 
 

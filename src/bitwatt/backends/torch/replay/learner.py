@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bitwatt.backends.torch.replay.checks import Tally, reads
-from bitwatt.backends.torch.replay.expecting import is_quiet
+from bitwatt.backends.torch.replay.expecting import is_torchs
 from bitwatt.backends.torch.replay.families import Sample, fit
 from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.laps import Laps
@@ -275,7 +275,8 @@ class Learner(Laps):
             self.tally.counted += 1
             self._ask_allocator()
             self._weigh_gaps(start)
-            plain = known and self._is_plain()
+            told = self.structures
+            plain = known and told is not None and all(is_torchs(step, told) for step in self.path)
             if known and start.safe:
                 self.tally.looks += 1
                 varies = self.sampling and any(step.event.varies for step in self.path)
@@ -292,13 +293,6 @@ class Learner(Laps):
         self.looking = not known or self.start.countdown <= 0 or self.state.in_closure
         self._peeking = False
         self._take_lane(watch=watch)
-
-    def _is_plain(self) -> bool:
-        structures = self.structures
-        return structures is not None and not any(
-            step.opaque or step.event.changes or not (step.key[2][0] in (BACKWARD, STEP) or is_quiet(step, structures))
-            for step in self.path
-        )
 
     def _weigh_gaps(self, start: Node) -> None:
         """Watching what runs between events is cheap beside long steps, and leaves nothing to assume."""

@@ -50,6 +50,7 @@ class Rows(Memory):
         pace = self.pace
         pace.pause, pace.began = len(lanes) * (PAUSES * self._unit_seconds + NOISE), self._began
         pace.seq, pace.laps, pace.done, pace.at, pace.entered, pace.inside = self.seq, laps, 0, 0, 0, 0
+        lane.row.begin()
         self._swift_from, self.swift, pace.next = _now(), lane.row, lane.row.expects[0]
         if len(lanes) > 1:
             self.state.trail.mark(self.seq, lane.row.trail)

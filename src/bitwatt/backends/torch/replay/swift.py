@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.expecting import KINDS, is_quiet
+from bitwatt.backends.torch.replay.expecting import KINDS, SELDOM, SURE, is_quiet, is_torchs
 from bitwatt.backends.torch.replay.pace import over
 from bitwatt.backends.torch.trail import Stretch, chained
 
@@ -33,7 +33,7 @@ class Row:
 
     __slots__ = (
         "compiled", "ends", "events", "expects", "frames", "inside", "kinds", "lanes", "learner", "models", "nodes",
-        "pace", "ran", "token", "whole",
+        "pace", "quiet", "ran", "sure", "token", "whole",
     )  # fmt: skip
 
     def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
@@ -53,6 +53,8 @@ class Row:
             self.inside.append(self.inside[-1] + (0 if is_quiet(step, structures) else ran(step.event)[1]))
         self.kinds: list[str] = [step.key[2][0] for step in steps]
         self.models = [(number, structures.states[number]) for step in steps for number in _models(step)]
+        self.sure = -1  # after so many laps
+        self.quiet = all(is_torchs(step, structures) for step in steps)
         self.whole = self.nodes[-1], self.inside[-1]
         self.token = steps[0].key[1].token
         events = [KINDS[self.kinds[at]](self, at, step, structures) for at, step in enumerate(steps)]
@@ -72,6 +74,8 @@ class Row:
         pace.entered += inside
         pace.at = 0
         pace.done = done = pace.done + 1
+        if done == self.sure:
+            pace.rarely = SELDOM
         pace.next = self.expects[0] if done < pace.laps and self.token.open else over
         return True
 
@@ -79,6 +83,12 @@ class Row:
         """Graph nodes made by the code before an event."""
         lane, end = next((lane, end) for lane, end in zip(self.lanes, self.ends, strict=True) if at < end)
         return ran(lane.steps[at - end].gap)[0]
+
+    def begin(self) -> None:
+        """The first lap begins: what is not likely to change is looked at in each until the lanes are well known."""
+        known = min(lane.laps for lane in self.lanes)
+        self.pace.rarely = SELDOM if self.quiet and known >= SURE else 0
+        self.sure = SURE - known if self.quiet else -1
 
     @property
     def excuses(self) -> bool:
