@@ -26,8 +26,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import bitwatt
 
-#: Steps under a tool before it is timed: bitwatt has looked again twice by then, and will after 500 to 1,000 more.
-LEARN = 160
+#: Steps under a tool before it is timed: bitwatt has looked again by then, and knows the program well.
+LEARN = 300
 
 
 class EmptyMode(TorchDispatchMode):

@@ -14,6 +14,7 @@ come from resampling stretches of rounds.
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import json
 import random
@@ -39,12 +40,16 @@ _call = nn.Module.__call__
 _engine = torch.autograd._engine_run_backward
 
 
+@functools.cache
+def hidden(kind: type[nn.Module]) -> type[nn.Module]:
+    return type(kind.__name__, (kind,), {"__call__": _call, "__module__": kind.__module__})
+
+
 def hide(step: Step) -> None:
     """Have a program's modules called as torch calls them."""
     for cell in step.__closure__ or ():
         for module in cell.cell_contents.modules() if isinstance(cell.cell_contents, nn.Module) else ():
-            kind = type(module)
-            module.__class__ = type(kind.__name__, (kind,), {"__call__": _call, "__module__": kind.__module__})
+            module.__class__ = hidden(type(module))
 
 
 class Unseen:

@@ -43,6 +43,10 @@ from bitwatt.context import Token, current, phase_path
 from bitwatt.ledger import Ledger
 from bitwatt.records import Op, Rank
 
+#: What torch's own functions come to for modes like ours; they are called some times in each step that is looked at.
+_modes, _mode_at = torch._C._len_torch_dispatch_stack, torch._C._get_dispatch_stack_at
+_push, _pop = torch._C._push_on_torch_dispatch_stack, torch._C._pop_torch_dispatch_stack
+
 #: The watch of this process while a session is open.
 active: TorchWatch | None = None
 
@@ -320,16 +324,14 @@ class TorchWatch:
 
 
 def _ensure(mode: CountingMode) -> None:
-    if mode not in _get_current_dispatch_mode_stack():  # Ctrl-C may have come after it was entered
+    if not _modes() or mode not in _get_current_dispatch_mode_stack():  # Ctrl-C may have come after it was entered
         _enter(mode)
 
 
 def _enter(mode: CountingMode) -> None:
     """Put `mode` under those that the program has entered: it leaves them in its own order."""
-    above = []
-    while torch.utils._python_dispatch._get_current_dispatch_mode() is not None:
-        above.append(_pop_mode())
-    _push_mode(mode)
+    above = [_pop_mode() for _ in range(_modes())]
+    _push(mode)
     for other in reversed(above):
         _push_mode(other)
 
@@ -337,9 +339,9 @@ def _enter(mode: CountingMode) -> None:
 def _leave(mode: CountingMode) -> None:
     """Take `mode` off this thread's stack even where the program left other modes above it."""
     above = []
-    while (top := torch.utils._python_dispatch._get_current_dispatch_mode()) is not None and top is not mode:
+    while (left := _modes()) and _mode_at(left - 1) is not mode:
         above.append(_pop_mode())
-    if top is mode:
-        _pop_mode()
+    if left:
+        _pop(None)
     for other in reversed(above):
         _push_mode(other)
