@@ -4,7 +4,7 @@
 
 A host that is shared runs faster and slower by a tenth from one tenth of a second to the next, and blocks of half a
 second (overhead.py) tell little of two percent. Here one session is open all the time, and three copies of a program
-take turns in random order, ten steps each: one that is watched, and two that are not, the second of them the control.
+take turns in random order, some steps each: one that is watched, and two that are not, the second of them the control.
 Those two are out of bitwatt's sight: their modules are called by torch's own `__call__`, and backward and optimizers
 find nothing hung on them. Told are the ratio of all time spent with and without, in which the looks, peeks and timed
 laps are that come while it is measured, and the median of the ratios of rounds, in which they hardly are; intervals
@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from overhead import LEARN
+from overhead import LEARN, timed
 from overhead_workloads import WORKLOADS, Step
 from torch import nn
 from torch.optim import optimizer as optimizers
@@ -33,8 +33,8 @@ import bitwatt
 from bitwatt.backends.torch import watch as watching
 from bitwatt.backends.torch.replay.checks import allocations
 
-#: Steps in a turn, and rounds that are resampled together: what is slow for one is slow for its neighbours.
-TURN, STRETCH = 10, 10
+#: Rounds that are resampled together: what is slow for one is slow for its neighbours.
+STRETCH = 4
 _sequence = torch.autograd._get_sequence_nr
 _call = nn.Module.__call__
 _engine = torch.autograd._engine_run_backward
@@ -62,7 +62,7 @@ class Unseen:
         self._watched = torch.autograd._engine_run_backward
         self._hooks = [optimizers._global_optimizer_pre_hooks, optimizers._global_optimizer_post_hooks]
 
-    def run(self, step: Step) -> float:
+    def run(self, step: Step, steps: int) -> float:
         learner, modes = self._learner, []
         while torch.utils._python_dispatch._get_current_dispatch_mode() is not None:
             modes.append(torch.utils._python_dispatch._pop_mode())
@@ -71,7 +71,7 @@ class Unseen:
             hooks.clear()
         torch.autograd._engine_run_backward = _engine
         began, blocks = _sequence(), allocations()
-        spent = timed(step)
+        spent = timed(step, steps)
         torch.autograd._engine_run_backward = self._watched
         for hooks, held in zip(self._hooks, hung, strict=True):
             hooks.update(held)
@@ -87,16 +87,7 @@ class Unseen:
         return spent
 
 
-def timed(step: Step) -> float:
-    began = time.perf_counter()
-    for _ in range(TURN):
-        step()
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
-    return (time.perf_counter() - began) / TURN
-
-
-def rounds(make: Callable[[], Step], seconds: float) -> tuple[dict[str, list[float]], Any]:
+def rounds(make: Callable[[], Step], seconds: float, turn: int) -> tuple[dict[str, list[float]], Any]:
     steps = {name: make() for name in ("off", "control", "on")}
     hide(steps["off"])
     hide(steps["control"])
@@ -113,7 +104,7 @@ def rounds(make: Callable[[], Step], seconds: float) -> tuple[dict[str, list[flo
         until = time.perf_counter() + seconds
         while time.perf_counter() < until:
             for name in random.sample(list(steps), len(steps)):
-                found[name].append(timed(steps[name]) if name == "on" else unseen.run(steps[name]))
+                found[name].append(timed(steps[name], turn) if name == "on" else unseen.run(steps[name], turn))
     return found, session.run.replay
 
 
@@ -138,10 +129,11 @@ def main() -> None:
     parser.add_argument("--workload", default="mlp", choices=WORKLOADS)
     parser.add_argument("--tiny", action="store_true", help="with next to no arithmetic in it")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--turn", type=int, default=20, help="steps in a turn")
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found, replay = rounds(lambda: copy_of(options), options.seconds)
+    found, replay = rounds(lambda: copy_of(options), options.seconds, options.turn)
     off = statistics.median(found["off"])
     print(f"{options.workload}: {1e3 * off:.3f} ms a step, {len(found['off'])} rounds; {replay}")
     results = {name: told(name, found[name], found["off"]) for name in ("control", "on")}

@@ -101,5 +101,24 @@ def test_a_step_without_a_backward_before_it_is_heard_of_at_once() -> None:
     assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
 
 
+def test_a_group_of_parameters_more_is_heard_of_at_once() -> None:
+    def programs(exactness: str) -> Any:
+        torch.manual_seed(0)
+        body, head = nn.Linear(4, 4), nn.Linear(4, 2)
+        optimizer = torch.optim.SGD(body.parameters(), lr=0.01, momentum=0.9)
+        model = nn.Sequential(body, head)
+        with bitwatt.measure("unfrozen", keep=False, meter=False, exactness=exactness) as session:
+            for i in range(LONG):
+                if i == LATE:
+                    optimizer.add_param_group({"params": list(head.parameters())})
+                model.zero_grad()
+                model(torch.ones(2, 4)).square().mean().backward()
+                optimizer.step()
+        return session.run
+
+    counted, replayed = programs("always"), programs("auto")
+    assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+
+
 def _optimizer(run: Any) -> int:
     return int(bitwatt.totals(run).by("phase")["optimizer"])

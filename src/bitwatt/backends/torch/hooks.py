@@ -169,14 +169,9 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
     ) -> Any:
         pace = states.pace
         expected = pace.next
-        if pace.mute or not watch.on:  # inside an event that is known
-            return engine(
-                roots, gradients, keep, create, inputs,
-                allow_unreachable=allow_unreachable, accumulate_grad=accumulate_grad,
-            )  # fmt: skip
         #: What it is told: whether to keep or make a graph, for how many inputs, and whether gradients are added up.
         options = (keep, create, len(inputs) if inputs else 0, accumulate_grad)
-        if expected is not None and expected(BACKWARD, roots, options):
+        if expected is not None and not pace.mute and expected(BACKWARD, roots, options):
             try:
                 out = engine(
                     roots, gradients, keep, create, inputs,
@@ -189,12 +184,14 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
             if pace.next is None:
                 watch.wake(states.here)
             return out
-        state = states.here
-        learner = state.learner
         run = functools.partial(
             engine, roots, gradients, keep, create, inputs,
             allow_unreachable=allow_unreachable, accumulate_grad=accumulate_grad,
         )  # fmt: skip
+        if pace.mute or not watch.on:  # inside an event that is known
+            return run()
+        state = states.here
+        learner = state.learner
         if learner is not None:
             if learner.replaying:
                 return run()

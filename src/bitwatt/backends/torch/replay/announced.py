@@ -20,32 +20,26 @@ def install(structures: Structures) -> list[Any]:
         if isinstance(self, nn.Module) or self.is_leaf:  # not of what a forward makes and hangs something on each time
             structures.moved()
 
-    def hooked(*_: Any) -> None:
-        structures.needs += 1
-
     def taken_out(module: Any, name: Any) -> None:
         if name in module.__dict__.get("_modules", ()) or name in module.__dict__.get("_parameters", ()):
             structures.moved()
 
     def removed(handle: Any) -> None:
-        structures.needs += 1
+        structures.hooked()
         if handle.id in structures.handles:
             structures.handles.discard(handle.id)
             structures.moved()
-
-    def switched(*_: Any, **__: Any) -> None:
-        structures.stamp += 1
 
     return [
         _told(structures),
         registry.register_module_module_registration_hook(structures.moved).remove,
         registry.register_module_parameter_registration_hook(structures.moved).remove,
-        _announced(nn.Module, "train", switched),
+        _announced(nn.Module, "train", structures.switched),
         _announced(RemovableHandle, "remove", removed),
         _announced(nn.Module, "__delattr__", taken_out),
         _announced(nn.ModuleDict, "__delitem__", taken_out),
         *[_announced(nn.Module, name, moved) for name in _CHANGES],
-        *[_announced(torch.optim.Optimizer, name, hooked) for name in _HUNG],
+        *[_announced(torch.optim.Optimizer, name, structures.hooked) for name in _HUNG],
         *[_announced(torch.Tensor, name, moved) for name in ("register_hook", "register_post_accumulate_grad_hook")],
     ]
 
@@ -67,10 +61,10 @@ def _told(structures: Structures) -> Any:
 
     def write(self: Any, needs: Any) -> None:
         kept.__set__(self, needs)
-        structures.needs += 1
+        structures.hooked()
 
     def requires_grad_(self: Any, requires_grad: bool = True) -> Any:
-        structures.needs += 1
+        structures.hooked()
         return torch.Tensor.requires_grad_(self, requires_grad)
 
     ours = {"requires_grad": property(kept.__get__, write), "requires_grad_": requires_grad_, TELLS: True}

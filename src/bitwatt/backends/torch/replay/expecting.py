@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.jit import _trace
 from torch.nn.modules import module as _everywhere
 
 from bitwatt.backends.torch.replay.functions import standing
@@ -29,7 +30,6 @@ _sequence = torch.autograd._get_sequence_nr
 _any_autocast = torch._C._is_any_autocast_enabled
 _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
-_tracing = torch._C._get_tracing_state
 _context = CONTEXT.get
 _SCALAR = torch.Size([])
 
@@ -72,6 +72,9 @@ class Event(ABC):
     def expected(self, kind: str, *given: Any) -> bool:
         """Whether this is it; if so, what comes after it is expected next."""
 
+    def begin(self) -> None:  # noqa: B027  most have nothing to do
+        """A row begins."""
+
     @property
     def frozen_unheard(self) -> bool:
         """Whether other parameters get gradients than those known, and nobody has announced it."""
@@ -80,8 +83,8 @@ class Event(ABC):
 
 class _Call(Event):
     __slots__ = (
-        "dtype", "grad", "inference", "inside", "model", "mute", "needs", "number", "quiet", "row", "seen", "shape",
-        "simple", "stamp", "state", "structures", "tells", "told", "values",
+        "alone", "attributes", "dtype", "grad", "inference", "inside", "model", "mute", "needs", "news", "number",
+        "quiet", "row", "seen", "shape", "simple", "stamp", "state", "structures", "tells", "told", "values",
     )  # fmt: skip
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
@@ -99,32 +102,22 @@ class _Call(Event):
         plain = type(one) is tuple and len(one) == 3 and type(one[0]) is torch.Size
         given: Any = one if plain else (None, None, None)
         self.shape, self.dtype, self.needs = given  # of the one tensor it is given
-        self.stamp = self.told = -1  # of what was announced, up to where it made no difference
+        self.stamp = self.told = self.news = -1  # of what was announced, up to where it made no difference
+        self.attributes, self.alone = self.seen.attributes, not any(row.inside)
 
     def expected(self, kind: str, module: Any = None, args: Any = (), kwargs: Any = None) -> bool:
         pace = self.pace
         try:
             if (
-                kind != "call"
-                or self.model() is not module
+                self.model() is not module  # nor is an optimizer, or what a backward begins with
                 or _sequence() - pace.seq != self.nodes
-                or pace.inside - pace.entered != self.inside
                 or _context() is not self.context
-                or _tracing() is not None  # a trace would hold what is looked at
+                or (not self.alone and pace.inside - pace.entered != self.inside)
+                or (self.structures.news != self.news and not self._is_as_announced(module))
                 or (not pace.done & SELDOM and not self._lasts)
+                or _trace._trace_module_map is not None
             ):
                 return False
-            structures, seen = self.structures, self.seen
-            if structures.stamp != self.stamp:
-                now = structures.stamp
-                if structures.of(module) != self.number:
-                    return False
-                self.stamp = now
-            if structures.needs != self.told or not seen.tells:
-                now = structures.needs
-                if not seen.trains_as_known:
-                    return False
-                self.told = now
             if self.simple:
                 if _grad_enabled() is not self.grad or _any_autocast():
                     return False
@@ -139,7 +132,7 @@ class _Call(Event):
                     return self._other_input()
             elif arguments(args, kwargs) != self.values:
                 return False
-            for ref, read, found in seen.attributes:
+            for ref, read, found in self.attributes:
                 if read(ref().__dict__) != found:
                     return False
         except Exception:  # a part that has died, or something of the user's that does not like to be asked
@@ -149,6 +142,24 @@ class _Call(Event):
             return self.end()
         pace.at = self.after
         pace.next = self.next
+        return True
+
+    def _is_as_announced(self, module: Any) -> bool:
+        """Something has changed in some model: whether this one is what it was, and trains what it did."""
+        structures, seen = self.structures, self.seen
+        news = structures.news
+        if structures.stamp != self.stamp:
+            now = structures.stamp
+            if structures.of(module) != self.number:
+                return False
+            self.stamp = now
+        if structures.needs != self.told or not seen.tells:
+            now = structures.needs
+            if not seen.trains_as_known:
+                return False
+            self.told = now
+        if seen.tells:
+            self.news = news
         return True
 
     def _other_input(self) -> bool:
@@ -171,7 +182,7 @@ class _Call(Event):
 
 class _Backward(Event):
     __slots__ = (
-        "adds", "beside", "compiled", "dtype", "first", "follows", "gap", "led", "like", "of", "options", "row",
+        "_like", "adds", "compiled", "dtype", "first", "follows", "gap", "led", "of", "options", "others", "row",
         "values",
     )  # fmt: skip
 
@@ -183,9 +194,13 @@ class _Backward(Event):
         #: Where gradients are not made anew, which of them are there does not tell where they came from.
         self.compiled, self.follows = row.compiled, self.adds and not row.compiled
         #: Others that came after the same events, of other kinds of losses or of losses of more or less.
-        self.beside, self.like = step.node.parent.children if step.node.parent is not None else {}, step.node.steps
+        self._like = step.node.parent.children if step.node.parent is not None else {}, step.node.steps
+        self.begin()
         one: Any = values[0] if len(values) == 1 else ()
         self.dtype = one[1] if len(one) == 3 and one[0] == _SCALAR and one[2] is True else None  # of a loss
+
+    def begin(self) -> None:
+        self.others = any(len(forms) > 1 for forms in self._like) and not self.compiled
 
     def expected(self, kind: str, roots: Any = (), options: Any = (), *_: Any) -> bool:
         pace = self.pace
@@ -205,10 +220,9 @@ class _Backward(Event):
             first = self.first()
             if (first is not None and first.grad is not None) is not self.adds:
                 return False
-            others = len(self.beside) > 1 or len(self.like) > 1
-            looks = (others or not pace.done & SELDOM) and not self.compiled
+            looks = self.others or not (pace.done & SELDOM or self.compiled)
             if looks and taken(roots, self.gap, compiled=False) != self.of:
-                if not others:
+                if not self.others:
                     self.row.learner.tally.disagrees("marks of losses")  # since when is not known
                 return False
             if self.follows and behind(roots, self.gap, compiled=False) != self.led:
@@ -247,23 +261,23 @@ class _Step(Event):
         pace = self.pace
         try:
             if (
-                kind != "step"
+                id(optimizer) != self.number
                 or kwargs
                 or len(args) > 1
-                or id(optimizer) != self.number
                 or _context() is not self.context
                 or len(optimizer.state) != self.states
+                or len(groups := optimizer.param_groups) != len(self.groups)
             ):
                 return False
             if pace.done & pace.rarely:
-                if (optimizer.param_groups[0]["params"][0].grad is None) is not self.lacks:
+                if (groups[0]["params"][0].grad is None) is not self.lacks:
                     return False
-            elif not self._is_as_known(optimizer):
+            elif not self._is_as_known(groups):
                 if pace.rarely:
                     self.row.learner.tally.disagrees("marks of optimizers")  # since when is not known
                 return False
-            if self.structures.needs != self.told:
-                now = self.structures.needs
+            if self.structures.news != self.told:
+                now = self.structures.news
                 if hung(optimizer) != self.hung:
                     return False
                 self.told = now
@@ -277,11 +291,9 @@ class _Step(Event):
         pace.next = stepping
         return True
 
-    def _is_as_known(self, optimizer: Any) -> bool:
+    def _is_as_known(self, given: Any) -> bool:
         """Whether the same parameters have gradients, and the same options are in use."""
-        left, given, groups = self.count, optimizer.param_groups, self.groups
-        if len(given) != len(groups):
-            return False
+        left = self.count
         if self.missing is None:
             for group in given:
                 parameters = group["params"]
@@ -293,7 +305,7 @@ class _Step(Event):
                 return False
         elif [p.grad is None for group in given for p in group["params"]] != self.missing:
             return False
-        for group, known in zip(given, groups):  # noqa: B905
+        for group, known in zip(given, self.groups):  # noqa: B905
             values = known[0](group)
             if values != known[1]:  # a number that follows a schedule is in use as before
                 if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:

@@ -219,10 +219,13 @@ class State:
 class Structures:
     """Numbers for the states that models are seen in. A model that changes gets another number."""
 
+    __slots__ = ("_count", "_known", "_numbers", "handles", "needs", "news", "stamp", "states", "version")
+
     def __init__(self) -> None:
         self.version = 0  # moves on when any module gets a part
         self.stamp = 0  # and also when any is set to train or evaluate
         self.needs = 0  # moves on when any parameter is told whether it gets a gradient, or an optimizer gets a hook
+        self.news = 0  # moves on with each of them
         self._known: dict[int, Structure] = {}
         self._numbers: dict[Any, int] = {}
         self.states: dict[int, State] = {}
@@ -230,12 +233,19 @@ class Structures:
         self._count = itertools.count()
 
     def moved(self, *_: Any) -> None:
+        """A module has got a part, or lost one."""
         self.version += 1
-        self.stamp += 1
+        self.switched()
 
-    def died(self, _: Any) -> None:
-        """A parameter is no more: who has it will see."""
+    def switched(self, *_: Any, **__: Any) -> None:
+        """A module was set to train or evaluate."""
+        self.stamp += 1
+        self.news += 1
+
+    def hooked(self, *_: Any) -> None:
+        """A parameter was told whether it gets a gradient, or is no more; or an optimizer has got a hook."""
         self.needs += 1
+        self.news += 1
 
     def of(self, module: nn.Module) -> int:
         known = self._known.get(id(module))
@@ -288,7 +298,7 @@ class Structures:
         parameters = [p for one in modules for p in one._parameters.values() if p is not None]
         known.version, known.stamp = self.version, self.stamp
         known.modules = [weakref.ref(one) for one in modules if hasattr(one, "training")]
-        known.parameters = [weakref.ref(p, self.died) for p in parameters]
+        known.parameters = [weakref.ref(p, self.hooked) for p in parameters]
         known.read_attributes(modules)
         known.flags = known.read()
         for one in modules:

@@ -32,8 +32,8 @@ class Row:
     """Lanes that follow each other in a ring, mostly one, as a list of what is expected next."""
 
     __slots__ = (
-        "compiled", "ends", "events", "expects", "frames", "inside", "kinds", "lanes", "learner", "models", "nodes",
-        "pace", "quiet", "ran", "sure", "token", "whole",
+        "called", "compiled", "ends", "events", "expects", "first", "frames", "inside", "kinds", "lanes", "learner",
+        "made", "models", "nodes", "pace", "quiet", "ran", "sure", "token",
     )  # fmt: skip
 
     def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
@@ -55,10 +55,11 @@ class Row:
         self.models = [(number, structures.states[number]) for step in steps for number in _models(step)]
         self.sure = -1  # after so many laps
         self.quiet = all(is_torchs(step, structures) for step in steps)
-        self.whole = self.nodes[-1], self.inside[-1]
+        self.made, self.called = self.nodes[-1], self.inside[-1]  # graph nodes in a lap, and modules
         self.token = steps[0].key[1].token
         events = [KINDS[self.kinds[at]](self, at, step, structures) for at, step in enumerate(steps)]
         self.events, self.expects = events, [event.expected for event in events]
+        self.first = self.expects[0]
         for at, event in enumerate(events[:-1]):
             event.next = self.expects[at + 1]
         events[-1].end = self.lap
@@ -68,15 +69,14 @@ class Row:
         pace, now = self.pace, _now()
         if now - pace.began > pace.pause:
             self.learner.tally.pauses += 1
-        nodes, inside = self.whole
         pace.began = now
-        pace.seq += nodes
-        pace.entered += inside
+        pace.seq += self.made
+        pace.entered += self.called
         pace.at = 0
         pace.done = done = pace.done + 1
         if done == self.sure:
             pace.rarely = SELDOM
-        pace.next = self.expects[0] if done < pace.laps and self.token.open else over
+        pace.next = self.first if done < pace.laps and self.token.open else over
         return True
 
     def gap(self, at: int) -> int:
@@ -89,6 +89,8 @@ class Row:
         known = min(lane.laps for lane in self.lanes)
         self.pace.rarely = SELDOM if self.quiet and known >= SURE else 0
         self.sure = SURE - known if self.quiet else -1
+        for event in self.events:
+            event.begin()
 
     @property
     def excuses(self) -> bool:
