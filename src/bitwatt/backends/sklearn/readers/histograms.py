@@ -58,68 +58,73 @@ def _sums(tables: list[Any], bins: Any, estimator: Any) -> Any:
     import numpy as np
 
     nodes = joined(tables)
-    lengths = [len(table) for table in tables]
-    roots = np.cumsum([0, *lengths[:-1]])
-    offsets = np.repeat(roots, lengths)
-    size = nodes["count"].astype(np.int64)
+    lengths = np.array([len(table) for table in tables])
+    roots = np.cumsum(lengths) - lengths
+    size, depth = nodes["count"].astype(np.int64), nodes["depth"]
     split = nodes["is_leaf"] == 0
-    children = np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int64) + offsets[:, None]
-    smallest = 2 * estimator.min_samples_leaf
+    every = np.flatnonzero(split)
+    offsets = np.repeat(roots, lengths)[every]
+    left, right = nodes["left"][every] + offsets, nodes["right"][every] + offsets
     deepest = estimator.max_depth if estimator.max_depth is not None else 1 << 30
-    searched = split | ((size >= smallest) & (nodes["depth"] < deepest))
-    inside = np.where(split[:, None], children, 0)
+    searched = split | ((size >= 2 * estimator.min_samples_leaf) & (depth < deepest))
     if estimator.max_leaf_nodes is not None:
-        final = split & ~split[inside].any(axis=1)
-        last = _last_splits(nodes, final, roots, np.array(lengths), estimator.max_leaf_nodes)
-        searched[children[last]] = False
-    opened = split & searched[inside].any(axis=1)
-    low, high = _ranges(nodes, split, children, bins)
+        gains = np.full(len(nodes), np.inf)
+        gains[every] = np.where(split[left] | split[right], np.inf, nodes["gain"][every])
+        last = _last_splits(gains, roots, lengths, estimator.max_leaf_nodes)
+        last = np.searchsorted(every, last)
+        searched[left[last]] = searched[right[last]] = False
+    opened = searched[left] | searched[right]
     rows = np.flatnonzero(searched)
-    judged, walked = (high[rows] - low[rows] + 1).astype(np.float64), low[rows].astype(np.float64)
-    width, share, last_bin = judged.sum(), estimator.min_samples_leaf / (size[rows][:, None] + 1), bins - 1.0
-    walked += judged * np.maximum(1 - share, 0)
+    back, high = _ranges(nodes, every, np.stack([left, right], axis=1), roots, bins, rows)
+    share, last_bin = estimator.min_samples_leaf / (size[rows][:, None] + 1), bins - 1.0
+    judged = high + back
+    judged += 1
+    width, walked = judged.sum(), judged * np.maximum(1 - share, 0)
+    walked -= back
     judged *= np.maximum(1 - 2 * share, 0)
     bounded = [np.minimum(bins_seen, last_bin, out=bins_seen).sum() for bins_seen in (walked, judged)]
-    built = size[roots].sum() + size[inside].min(axis=1)[opened].sum()
+    built = size[roots].sum() + np.minimum(size[left], size[right])[opened].sum()
+    inner = size[every].sum()
     return np.array(
-        [len(rows), width, *bounded, built, opened.sum(), size[split].sum(), size[~split].sum()], dtype=np.float64
+        [len(rows), width, *bounded, built, np.count_nonzero(opened), inner, size.sum() - inner], dtype=np.float64
     )
 
 
-def _last_splits(nodes: Any, final: Any, roots: Any, lengths: Any, most: int) -> Any:
+def _last_splits(gains: Any, roots: Any, lengths: Any, most: int) -> Any:
     """The split that filled a tree with all its leaves: nobody looks at its children. It is the first one of least gain
-    among those above leaves alone."""
+    among those above leaves alone; others have an infinite one."""
     import numpy as np
 
-    gains = np.where(final, nodes["gain"], np.inf)
-    full = ((lengths + 1) // 2 == most) & (lengths > 1)
     least = np.flatnonzero(gains == np.repeat(np.minimum.reduceat(gains, roots), lengths))
-    tree = np.searchsorted(roots, least, side="right") - 1
-    first = np.flatnonzero(np.diff(tree, prepend=-1))
-    return least[first][full[tree[first]]]
+    full = ((lengths + 1) // 2 == most) & (lengths > 1)
+    return least[np.searchsorted(least, roots)][full]
 
 
-def _ranges(nodes: Any, split: Any, children: Any, bins: Any) -> tuple[Any, Any]:
-    """First and last bin of each feature in each node, as the splits above leave them: level by level, with as few
-    calls of numpy as there can be, since the trees are small."""
+def _ranges(nodes: Any, every: Any, children: Any, roots: Any, bins: Any, rows: Any) -> tuple[Any, Any]:
+    """Minus the first and the last bin of each feature in some nodes, as the splits above leave them: a child takes over
+    its parent's, and one of them becomes less. Level by level, with as few calls of numpy as there can be, since the
+    trees are small; the bins of a node are moved as one item."""
     import numpy as np
 
     width = len(bins)
-    bounds = np.zeros((len(nodes), 2 * width), dtype=np.int32)  # first bins, then last ones
-    bounds[:, width:] = bins - 1
-    every = np.flatnonzero(split)
-    every = every[np.argsort(nodes["depth"][every], kind="stable")]
-    left, right = children[every].T
-    feature, last = nodes["feature_idx"][every].astype(np.int64), nodes["bin_threshold"][every].astype(np.int32)
-    first = last + 1
+    bounds = np.empty((len(nodes), 2 * width))
+    flat, items = bounds.reshape(-1), bounds.view(np.dtype((np.void, 16 * width))).reshape(-1)
+    bounds[0, :width], bounds[0, width:] = 0, bins - 1
+    items[roots] = items[0]
+    depth = nodes["depth"][every]
+    order = np.argsort(depth, kind="stable")
+    every, depth = every[order], depth[order]
+    feature, last = nodes["feature_idx"][every].astype(np.int64), nodes["bin_threshold"][every].astype(np.float64)
+    edges = np.stack([last, -1 - last], axis=1)
     if (named := nodes["is_categorical"][every] != 0).any():  # they leave all bins on both sides
-        last[named], first[named] = np.iinfo(np.int32).max, 0
-    flat, on_left, on_right = bounds.reshape(-1), (2 * left + 1) * width + feature, 2 * right * width + feature
-    levels = np.flatnonzero(np.diff(nodes["depth"][every])) + 1
-    for begin, end in pairwise([0, *levels.tolist(), len(every)]):
-        level = slice(begin, end)
-        bounds[left[level]] = bounds[right[level]] = bounds[every[level]]
-        high, low = on_left[level], on_right[level]
-        flat[high] = np.minimum(flat[high], last[level])
-        flat[low] = np.maximum(flat[low], first[level])
-    return bounds[:, :width], bounds[:, width:]
+        edges[named] = np.inf
+    parents, children, edges = np.repeat(every, 2), children.take(order, axis=0), edges.reshape(-1)
+    cells = (children * (2 * width) + np.stack([feature + width, feature], axis=1)).reshape(-1)
+    children = children.reshape(-1)
+    levels = 2 * np.flatnonzero(depth[1:] != depth[:-1]) + 2
+    for begin, end in pairwise([0, *levels.tolist(), len(cells)]):
+        at = cells[begin:end]
+        items[children[begin:end]] = items[parents[begin:end]]
+        flat[at] = np.minimum(flat[at], edges[begin:end])
+    found = items[rows].view(np.float64).reshape(len(rows), 2 * width)
+    return found[:, :width], found[:, width:]
