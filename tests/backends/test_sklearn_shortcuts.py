@@ -117,11 +117,15 @@ def test_bins_of_nodes_are_those_that_the_splits_above_leave():
     tables = [predictor.nodes for trees in model._predictors for predictor in trees]
     assert any(table["is_categorical"].any() for table in tables)
     for nodes in tables:
-        children = np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int64)
-        for found, walked in zip(
-            histograms._ranges(nodes, nodes["is_leaf"] == 0, children, bins), _walked(nodes, bins), strict=True
-        ):
+        every, rows = np.flatnonzero(nodes["is_leaf"] == 0), np.arange(len(nodes))
+        children = np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int64)[every]
+        back, high = histograms._ranges(nodes, every, children, np.array([0]), bins, rows)
+        for found, walked in zip((-back, high), _walked(nodes, bins), strict=True):
             np.testing.assert_array_equal(found, walked)
+        some = rows[::3]
+        np.testing.assert_array_equal(
+            histograms._ranges(nodes, every, children, np.array([0]), bins, some)[1], high[some]
+        )
 
 
 def test_trees_read_in_pieces_tell_what_all_at_once_do(monkeypatch):
@@ -216,7 +220,7 @@ def test_facts_that_are_read_later_are_read_once():
         asked.append(1)
         return {"nodes": 3, "depth": 2}
 
-    known = facts.Known((("n_outputs_", 1), ("trees", facts.Later(told))))
+    known = facts.Known((("n_outputs_", 1), ("trees", facts.Later(told))), later=True)
     assert asked == []
     assert known.items == (("n_outputs_", 1), ("nodes", 3), ("depth", 2))
     assert known.items is known.items

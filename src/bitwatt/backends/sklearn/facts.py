@@ -5,51 +5,18 @@ from __future__ import annotations
 import inspect
 import weakref
 from collections.abc import Callable, Mapping
-from operator import is_, itemgetter
+from operator import is_
 from typing import Any
 
-from numpy import float64, ndarray
+from numpy import ndarray
 
+from bitwatt.backends.sklearn import learnt as learning
 from bitwatt.backends.sklearn import specs
-from bitwatt.backends.sklearn.specs import MANY, PLAIN, SHORT, UNKNOWN
+from bitwatt.backends.sklearn.learnt import Facts, Items, Kind, Known, Later, Reader
+from bitwatt.backends.sklearn.specs import MANY, PLAIN, UNKNOWN
 from bitwatt.records import TensorSpec
 
-Facts = dict[str, Any]
-Items = tuple[tuple[str, Any], ...]
-#: From a fitted estimator to small values that its rules take by name.
-Reader = Callable[[Any], Facts]
-
-
-class Later:
-    """Facts that a reader gives as one value, to be read when the call is counted: together with others, all at once.
-    What they are read from must not change until then."""
-
-    __slots__ = ("told",)
-
-    def __init__(self, told: Callable[[], Facts]) -> None:
-        self.told = told
-
-
-class Known:
-    """Facts as one object, the same for all that are equal: who counts calls tells them apart by its identity."""
-
-    __slots__ = ("_items", "_later", "lasting")
-
-    def __init__(self, items: Items) -> None:
-        self._items, self._later = items, False
-        for _, value in items:
-            if type(value) is Later:
-                self._later = True
-        #: Without what only a fit depends on.
-        self.lasting = self
-
-    @property
-    def items(self) -> Items:
-        """All of them read."""
-        if self._later:
-            parts = [value.told().items() if type(value) is Later else ((name, value),) for name, value in self._items]
-            self._items, self._later = tuple([pair for part in parts for pair in part]), False
-        return self._items
+__all__ = ["Facts", "Items", "Known", "Later", "Reader", "facts", "given", "known", "named", "passes", "whole"]
 
 
 class Given:
@@ -63,29 +30,15 @@ class Given:
 
 
 _readers: dict[str, Reader] = {}
-_readers_of: dict[type, tuple[Reader, ...]] = {}
+_kinds: dict[type, Kind] = {}
 #: What is told of parameters, and of what was learnt.
 Pair = tuple[Known, Known]
 #: By the identity of an estimator: itself, weakly, the values of its parameters when they were last asked for, if they
 #: were plain, what was told of them, of what it has learnt, and both as methods have it that are no fits.
 _last: dict[int, tuple[Any, tuple[Any, ...] | None, Known, Known, Pair]] = {}
-_parameters: dict[type, tuple[str, ...]] = {}
-_getters: dict[type, Callable[[Any], tuple[Any, ...]]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
 _settings: dict[tuple[Any, ...], Known] = {}
-#: By class and values of parameters: equal ones that were last asked for, if they were plain, and what was told then.
-_recent: dict[tuple[type, tuple[Any, ...]], tuple[tuple[Any, ...], Known]] = {}
-#: What was read of attributes: their names, what decides what is told of them, that, all that is known, and what
-#: readers told beside it.
-_Alike = tuple[tuple[str, ...], list[Any], Facts, Known, Facts]
-_learnt: dict[tuple[Any, ...], _Alike] = {}
-_alike: dict[type, _Alike] = {}  # the last one of each class
-_lasting: dict[tuple[Any, ...], Known] = {}
 _given: dict[tuple[Any, ...], Given] = {}
-_fitted_names: dict[tuple[str, ...], tuple[str, ...]] = {}
-_held_names: dict[type, tuple[tuple[str, ...], tuple[str, ...]]] = {}  # the last one of each class, and its attributes
-#: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
-_NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_samples_seen_", "n_steps_"})
 
 
 def facts(*classes: str) -> Callable[[Reader], Reader]:
@@ -93,30 +46,29 @@ def facts(*classes: str) -> Callable[[Reader], Reader]:
 
     def register(reader: Reader) -> Reader:
         _readers.update(dict.fromkeys(classes, reader))
-        _readers_of.clear()
+        _kinds.clear()
         return reader
 
     return register
 
 
 _passing: dict[str, frozenset[str]] = {}
-_passing_of: dict[type, frozenset[str]] = {}
 
 
 def passes(kinds: str, *names: str) -> None:
     """These attributes of estimators, known by how their qualified names begin, tell how a fit went, and change no
     other method's work: calls of those are then alike."""
     _passing[kinds] = frozenset(names)
-    _passing_of.clear()
+    _kinds.clear()
 
 
-def _passing_by(kind: type) -> frozenset[str]:
-    known = _passing_of.get(kind)
-    if known is None:
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        found = [names for begins, names in _passing.items() if name.startswith(begins)]
-        known = _passing_of[kind] = frozenset().union(*found)
-    return known
+def _kind(kind: type) -> Kind:
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    found = [_readers.get(f"{parent.__module__}.{parent.__qualname__}") for parent in kind.__mro__]
+    passing = [names for begins, names in _passing.items() if name.startswith(begins)]
+    readers = tuple(reader for reader in found if reader is not None)
+    made = _kinds[kind] = Kind(_parameter_names(kind), readers, frozenset().union(*passing))
+    return made
 
 
 _wholes: dict[str, frozenset[str]] = {}
@@ -175,29 +127,31 @@ def named(function: Any, values: list[Any], keywords: tuple[str, ...]) -> Items:
 
 def hyper_parameters(estimator: Any) -> Items:
     """Parameters by name."""
-    return _set(type(estimator), _values(type(estimator), estimator.__dict__))[1].items
+    about = _kinds.get(type(estimator)) or _kind(type(estimator))
+    return _set(about, _values(about, estimator.__dict__))[1].items
 
 
 def known(estimator: Any, fresh: bool) -> Pair:
     """Its parameters, and what it has learnt, which is remembered until it is fitted again. Estimators of which the
     same is known share the answer, which saves most of the time. `fresh` is after a fit."""
     kind, held = type(estimator), estimator.__dict__
+    about = _kinds.get(kind) or _kind(kind)
     try:
-        values = _getters[kind](held)
+        values = about.values(held)
     except KeyError:
-        values = _values(kind, held)
+        values = _values(about, held)
     last = _last.get(id(estimator))
     if last is not None and last[0]() is estimator:
         same = last[1] is not None and all(map(is_, values, last[1]))  # the same objects: none need be looked at
         if same and not fresh:
             return last[4]
-        plain, told = last[1:3] if same else _set_again(kind, values)
-        learnt = _learned(estimator, kind, held) if fresh else last[3]
+        plain, told = last[1:3] if same else _set_again(about, values)
+        learnt = about.learnt(estimator, held) if fresh else last[3]
         if last[3] is learnt and last[2] is told and last[1] == plain:
             return (told, learnt) if fresh else last[4]
     else:
-        plain, told = _set_again(kind, values)
-        learnt = _learned(estimator, kind, held)
+        plain, told = _set_again(about, values)
+        learnt = about.learnt(estimator, held)
     pair = (told, learnt)
     after = pair if learnt.lasting is learnt else (told, learnt.lasting)
     if kind.__weakrefoffset__:  # else it allows no weak references
@@ -207,32 +161,28 @@ def known(estimator: Any, fresh: bool) -> Pair:
     return pair if fresh else after
 
 
-def _values(kind: type, held: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Of parameters."""
-    try:
-        return _getters[kind](held)
-    except KeyError:  # a class not seen yet, or a parameter that was deleted
-        _getters[kind] = _getter(kind)
-        return tuple([held.get(name) for name in _parameters[kind]])
+def _values(about: Kind, held: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Of parameters, some of which may have been deleted."""
+    return tuple([held.get(name) for name in about.parameters])
 
 
-def _set_again(kind: type, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
-    """The same. Most of the time it is a clone of one before that is asked for: its values are the same objects."""
+def _set_again(about: Kind, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
+    """As `_set`. Most of the time it is a clone of one before that is asked for: its values are the same objects."""
     try:
-        recent = _recent.get((kind, values))
+        recent = about.set.get(values)
     except TypeError:  # a list, an array
-        return _set(kind, values)
+        return _set(about, values)
     if recent is not None and all(map(is_, values, recent[0])):
         return recent
-    plain, told = _set(kind, values)
+    plain, told = _set(about, values)
     if plain is not None:
-        if len(_recent) > MANY:
-            _recent.clear()
-        _recent[kind, values] = plain, told
+        if len(about.set) > MANY:
+            about.set.clear()
+        about.set[values] = plain, told
     return plain, told
 
 
-def _set(kind: type, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
+def _set(about: Kind, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
     """The values, if they are plain, and what is told of them."""
     plain: tuple[Any, ...] | None = values
     types = tuple([type(value) for value in values])  # 1 and 1.0 and True are equal, and not the same
@@ -240,19 +190,14 @@ def _set(kind: type, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, K
         plain = None
         values = tuple([value if type(value) in PLAIN else specs.told(value) for value in values])
         types = tuple([type(value) for value in values])
-    key = (kind, values, types)
+    key = (about, values, types)
     told = _settings.get(key)
     if told is None:
         if len(_settings) > MANY:
             _settings.clear()
-        pairs = zip(_parameters[kind], values, strict=True)
+        pairs = zip(about.parameters, values, strict=True)
         told = _settings[key] = Known(tuple([pair for pair in pairs if pair[1] is not UNKNOWN]))
     return plain, told
-
-
-def _getter(kind: type) -> Callable[[Any], tuple[Any, ...]]:
-    names = _parameters[kind] = _parameter_names(kind)
-    return itemgetter(*names) if len(names) > 1 else lambda held: tuple([held.get(name) for name in names])
 
 
 def _parameter_names(kind: type) -> tuple[str, ...]:
@@ -265,8 +210,11 @@ def _parameter_names(kind: type) -> tuple[str, ...]:
 
 def forget() -> None:
     """Estimators may be fitted anew between sessions, where nobody sees it; and nothing of the program's is kept."""
-    for table in (_last, _settings, _recent, _learnt, _alike, _lasting, _held_names, _given):
+    for table in (_last, _settings, _given):
         table.clear()
+    for about in _kinds.values():
+        about.forget()
+    learning.forget()
     specs.forget()
 
 
@@ -279,108 +227,3 @@ def still_holds(estimator: Any, held: Mapping[str, Any] | None) -> bool:
 def outdated(estimator: Any) -> None:
     """It has learnt something outside of a fit."""
     _last.pop(id(estimator), None)
-
-
-def _learned(estimator: Any, kind: type, held: Mapping[str, Any]) -> Known:
-    keys = tuple(held)
-    last = _held_names.get(kind)
-    if last is None or last[0] != keys:  # to compare takes less than to hash
-        last = _held_names[kind] = keys, _names_of(keys)
-    names = last[1]
-    marks = _marks(names, held)
-    more: Facts = {}
-    for reader in _readers_for(kind):
-        more |= reader(estimator)
-    recent = _alike.get(kind)
-    if recent is not None and recent[0] is not names:
-        recent = None
-    if more and Later in map(type, more.values()):  # nobody knows yet what that will be
-        return _fitted(_attributes(names, marks, held, recent), more)
-    if recent is not None and recent[1] == marks and recent[4] == more:  # most of the time
-        return recent[3]
-    passing = _passing_by(kind)
-    place = (names, passing, *marks, *more.items())
-    found = _learnt.get(place)
-    if found is None:
-        if len(_learnt) > MANY:
-            _learnt.clear()
-            _lasting.clear()
-        attributes = _attributes(names, marks, held, recent)
-        told = _fitted(attributes, more)
-        if gone := passing.intersection(names):
-            stays = [(name, mark) for name, mark in zip(names, marks, strict=True) if name not in gone]
-            lasting = Known(tuple([pair for pair in told.items if pair[0] not in gone]))
-            told.lasting = _lasting.setdefault((*stays, *more.items()), lasting)
-        found = _learnt[place] = names, marks, attributes, told, more
-    _alike[kind] = found
-    return found[3]
-
-
-def _fitted(attributes: Facts, more: Facts) -> Known:
-    found = {name: told for name, told in attributes.items() if told is not UNKNOWN}
-    return Known(tuple((found | more).items()))
-
-
-def _readers_for(kind: type) -> tuple[Reader, ...]:
-    known = _readers_of.get(kind)
-    if known is None:
-        found = [_readers.get(f"{parent.__module__}.{parent.__qualname__}") for parent in kind.__mro__]
-        known = _readers_of[kind] = tuple(reader for reader in found if reader is not None)
-    return known
-
-
-def _marks(names: tuple[str, ...], held: Mapping[str, Any]) -> list[Any]:
-    """What decides what `_told` says of attributes. It is asked for after every fit, as `specs.marks` is for every
-    call."""
-    found: list[Any] = []
-    for name in names:
-        value = held[name]
-        kind = type(value)
-        if name in _NEWS:
-            told = _told(name, value)
-            found.append((type(told), told))
-        elif kind is ndarray:
-            shape = value.shape
-            found.append((shape, value.dtype, value.flags.fnc) if len(shape) > 1 else specs.mark(value))
-        elif kind is int or kind is str:
-            found.append((kind, value))
-        elif kind is float or kind is float64 or value is None:
-            found.append(kind)
-        else:
-            told = _told(name, value)
-            found.append((type(told), told))
-    return found
-
-
-def _attributes(names: tuple[str, ...], marks: list[Any], held: Mapping[str, Any], recent: _Alike | None) -> Facts:
-    """Sizes and numbers of things: those that differ from what was read last are told anew."""
-    if recent is None:
-        return {name: _told(name, held[name]) for name in names}
-    found = recent[2].copy()
-    for name, mark, before in zip(names, marks, recent[1], strict=True):
-        if mark != before:
-            found[name] = _told(name, held[name])
-    return found
-
-
-def _told(name: str, value: Any) -> Any:
-    """Of an attribute. Floats are results, scores and losses: that they are there is all that is told."""
-    kind = type(value)
-    if kind is list and len(value) <= SHORT and value and isinstance(value[0], float):
-        told: Any = "<floats>"
-    else:
-        told = specs.told(value)
-    if type(told) is float:
-        told = "<float>"
-    return told if name not in _NEWS or type(told) is TensorSpec else UNKNOWN
-
-
-def _names_of(held: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of attributes that came with a fit."""
-    known = _fitted_names.get(held)
-    if known is None:
-        if len(_fitted_names) > MANY:
-            _fitted_names.clear()
-        known = tuple([name for name in held if name.endswith("_") and not name.startswith("_")])
-        _fitted_names[held] = known
-    return known

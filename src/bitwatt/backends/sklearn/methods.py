@@ -101,18 +101,18 @@ def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any
     plans: dict[type, Plan] = {}  # for classes of libraries, which stay
 
     @functools.wraps(function)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(*args: Any, **kwargs: Any) -> Any:  # to take the estimator apart and put it back takes longest
         watch = watching.now
-        if watch is None:
-            return function(self, *args, **kwargs)
-        above = TOP.get()
+        if watch is None or not args:
+            return function(*args, **kwargs)
+        self, above = args[0], TOP.get()
         if above is not None and (above.silent or (above.estimator is self and above.method == name)):
-            return function(self, *args, **kwargs)  # a parent's method of the same name, or part of a known whole
+            return function(*args, **kwargs)  # a parent's method of the same name, or part of a known whole
         context = CONTEXT.get()
         if context is None or not context.token.open:
             context = current()
             if context is None:
-                return function(self, *args, **kwargs)
+                return function(*args, **kwargs)
         kind = type(self)
         plan = plans.get(kind)
         if plan is None:
@@ -122,13 +122,13 @@ def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any
         frame = watch.enter(self, plan, above, context)
         reset = TOP.set(frame)
         try:
-            result = function(self, *args, **kwargs) if kwargs else function(self, *args)
+            result = function(*args, **kwargs) if kwargs else function(*args)
         except BaseException:
             TOP.reset(reset)
             watch.failed(frame, context)
             raise
         TOP.reset(reset)
-        watch.record(frame, plan, args, kwargs, result, context)
+        watch.record(frame, plan, args[1:], kwargs, result, context)
         return result
 
     setattr(method, _MARK, True)  # nothing more: scikit-learn's `delayed` pickles what it finds on a function

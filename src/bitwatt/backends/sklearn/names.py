@@ -99,17 +99,24 @@ def parts_like(estimator: Any, child: Any) -> list[tuple[str, Any]]:
     kind: Any = type(child)
     held = estimator.__dict__
     found: list[tuple[str, Any]] = []
-    for attribute in _LISTS if not held.keys().isdisjoint(_LISTS) else ():
-        parts = held.get(attribute)
-        if parts is not None and isinstance(parts, (list, tuple)):
+    for attribute in _LISTS:
+        if attribute in held and isinstance(parts := held[attribute], (list, tuple)):
             for part in parts:
                 if isinstance(part, tuple) and len(part) >= 2 and type(part[1]) is kind:
                     if part[1] is child:
                         return [(str(part[0]), child)]
                     found.append((str(part[0]), part[1]))
-    if kind in map(type, held.values()) and _is_part(kind):
-        found += [(name.rstrip("_"), part) for name, part in held.items() if type(part) is kind and name[:1] != "_"]
+    for one in held.values():  # quicker than to hand their types to `in`
+        if type(one) is kind:
+            return found + _called(held, kind)
     return found
+
+
+def _called(held: dict[str, Any], kind: Any) -> list[tuple[str, Any]]:
+    """Attributes that are parts of this class."""
+    if not _is_part(kind):
+        return []
+    return [(name.rstrip("_"), part) for name, part in held.items() if type(part) is kind and name[:1] != "_"]
 
 
 _LISTS = ("steps", "transformers", "transformer_list", "estimators")

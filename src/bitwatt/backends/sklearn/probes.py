@@ -62,11 +62,11 @@ def probe(
     calls: bool = False,
 ) -> None:
     """Count calls of a function inside estimators. What `before` reads from the arguments ahead of the call (a counter
-    that the call moves on) reaches `sizes` as the keyword argument `before`. A function that hands out another one to
-    be called many times (a product with a Hessian) goes through `handing`: it gets the result and `tick`, which counts
-    one call of `name` + "_inner" with the sizes it is given, and returns what the caller gets instead. `decide` are the
-    places of three arguments that alone decide the sizes, for what is called very often with the same ones. `calls` is
-    for who calls such a method, given first, on and on."""
+    that the call moves on) reaches `sizes` as the keyword argument `before`; where it reads None, nothing is told. A
+    function that hands out another one to be called many times (a product with a Hessian) goes through `handing`: it
+    gets the result and `tick`, which counts one call of `name` + "_inner" with the sizes it is given, and returns what
+    the caller gets instead. `decide` are the places of three arguments that alone decide the sizes, for what is called
+    very often with the same ones. `calls` is for who calls such a method, given first, on and on."""
     _unheard.clear()
     _names.add(path.rpartition(".")[2].rpartition(":")[2])
     _keys.clear()
@@ -297,11 +297,16 @@ def _around(one: Probe, function: Any) -> Any:
             return function(*args, **kwargs)
         told: dict[str, Any] = kwargs
         if one.before is not None:
-            told = {**kwargs, "before": None}
+            before = None
             try:
-                told["before"] = one.before(args)
+                before = one.before(args)
+                silent = before is None
             except Exception as error:
                 _lost(one.name, error)
+                silent = False
+            if silent:
+                return function(*args, **kwargs)
+            told = {**kwargs, "before": before}
         result = function(*args, **kwargs)
         try:
             found = one.sizes(args, told, result) if one.sizes is not None else ()

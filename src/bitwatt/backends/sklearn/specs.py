@@ -82,8 +82,10 @@ def batch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...
 
 def _unread(labels: Any) -> Any:
     if type(labels) is ndarray:
-        short = labels.ndim == 1 and len(labels) <= SHORT and labels.dtype.kind in "iu"  # others are told so anyway
-        return _spec(labels.shape, _dtype(labels.dtype)) if short else labels
+        if labels.ndim != 1 or len(labels) > SHORT or labels.dtype.kind not in "iu":
+            return labels  # which is told so anyway
+        key = (_unread, len(labels), labels.dtype)
+        return _specs.get(key) or _specs.setdefault(key, _spec(labels.shape, _dtype(labels.dtype)))
     if type(labels) is list and labels and _NUMBERS.issuperset(map(type, labels)):
         return _spec((len(labels),), "float64" if float in map(type, labels) else "int64")
     return labels

@@ -86,6 +86,8 @@ class EstimatorWatch:
         frame.phase = above.phase or plan.phase
         if above.estimator is estimator:  # score calls predict, predict calls decision_function
             frame.scope, frame.outer = above.scope, above
+        elif above.estimator is None and not above.kinds:  # a fold
+            frame.scope = f"{above.scope}.{plan.kind.__name__}"
         else:
             frame.scope = f"{above.scope}.{above.name_of(estimator)}"
         return frame

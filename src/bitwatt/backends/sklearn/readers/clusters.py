@@ -14,6 +14,8 @@ _KMEANS = "sklearn.cluster._kmeans"
 
 
 def _bits(X: Any) -> int:
+    if type(X) is ndarray:  # as most are
+        return 32 if X.dtype.char == "f" else 64
     return 32 if getattr(getattr(X, "dtype", None), "char", "") == "f" else 64
 
 
@@ -24,7 +26,8 @@ def _nnz(X: Any) -> int:
 def _loop(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """Rows, features, clusters, bits, stored elements, whether the centres move."""
     X, centers = args[0], args[2] if len(args) > 2 else kwargs["centers"]
-    return (*X.shape, centers.shape[0], _bits(X), _nnz(X), bool(kwargs.get("update_centers", True)))
+    moving = "update_centers" not in kwargs or bool(kwargs["update_centers"])
+    return *X.shape, len(centers), _bits(X), -1 if type(X) is ndarray else _nnz(X), moving
 
 
 #: Rows whose bounds are looked at, evenly spread.

@@ -17,6 +17,8 @@ _PAIRS = "sklearn.metrics.pairwise"
 
 
 def _bits(X: Any) -> int:
+    if type(X) is ndarray:  # as most are
+        return 32 if X.dtype.char == "f" else 64
     return 32 if getattr(getattr(X, "dtype", None), "char", "") == "f" else 64
 
 
@@ -85,8 +87,10 @@ def _stored_by(X: Any, axis: int) -> Any:
 
 
 def _norms(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    X = args[0]
-    return (*_shape(X), _bits(X), _nnz(X), bool(_get(args, kwargs, 1, "squared", False)))
+    X, squared = args[0], bool(args[1] if len(args) > 1 else kwargs.get("squared", False))
+    if type(X) is ndarray and X.ndim == 2:  # as most are
+        return *X.shape, _bits(X), -1, squared
+    return (*_shape(X), _bits(X), _nnz(X), squared)
 
 
 def _euclidean(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:

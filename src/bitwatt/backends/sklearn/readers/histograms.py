@@ -101,9 +101,9 @@ def _last_splits(gains: Any, roots: Any, lengths: Any, most: int) -> Any:
 
 
 def _ranges(nodes: Any, every: Any, children: Any, roots: Any, bins: Any, rows: Any) -> tuple[Any, Any]:
-    """Minus the first and the last bin of each feature in some nodes, as the splits above leave them: a child takes over
-    its parent's, and one of them becomes less. Level by level, with as few calls of numpy as there can be, since the
-    trees are small; the bins of a node are moved as one item."""
+    """Minus the first and the last bin of each feature in some nodes, as the splits above leave them: a child takes
+    over its parent's, and one of them becomes less. Level by level, with as few calls of numpy as there can be, since
+    the trees are small; the bins of a node are moved as one item."""
     import numpy as np
 
     width = len(bins)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from numpy import count_nonzero, ndarray
+from numpy import count_nonzero, ndarray, where
 
 from bitwatt.backends.sklearn.facts import Facts, facts
 from bitwatt.backends.sklearn.probes import probe
@@ -193,6 +193,7 @@ probe("sklearn.linear_model._huber:_huber_loss_and_gradient", "linear_huber", _h
 #: Losses that leave the weights where they are for samples that are right by enough.
 _MOVING = frozenset({"hinge", "squared_hinge", "perceptron", "epsilon_insensitive", "squared_epsilon_insensitive",
                      "modified_huber"})  # fmt: skip
+_EPSILON = ("epsilon_insensitive", "squared_epsilon_insensitive")
 
 
 #: Where the exponential of minus this is zero, and where the logarithm of 1 + exp(x) is x, or an exponential away.
@@ -201,20 +202,23 @@ _VANISHES, _KNOWN, _NEARLY, _TINY = 745.2, 33.3, 18.0, -37.0
 
 def _descended(X: Any, y: Any, coef: Any, intercept: Any, loss: str, epsilon: float) -> tuple[int, int, int]:
     """Per thousand, under the final model, as in late passes: samples that still move the weights; those whose logistic
-    loss is known at once, and those for which it is one exponential."""
+    loss is known at once, and those for which it is one exponential. Of two classes `y` says which samples are of the
+    one that is looked for."""
     if loss not in _MOVING and loss != "log_loss":
         return 1000, 0, 0
     raw = X @ coef + intercept
+    if loss not in _EPSILON:
+        along = where(y, raw, -raw) if y.dtype.char == "?" else y * raw
     if loss == "log_loss":
         known, nearly = raw > _KNOWN, (raw > _NEARLY) | (raw <= _TINY)
-        moving, counts = y * raw < _VANISHES, (_nonzero(known), _nonzero(nearly & ~known))
+        moving, counts = along < _VANISHES, (_nonzero(known), _nonzero(nearly & ~known))
         return round(1000 * _nonzero(moving) / raw.size), *(round(1000 * n / raw.size) for n in counts)
     if loss in ("hinge", "squared_hinge", "perceptron"):
-        moving = y * raw <= (0.0 if loss == "perceptron" else 1.0)
-    elif loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
-        moving = abs(y - raw) > epsilon
+        moving = along <= (0.0 if loss == "perceptron" else 1.0)
+    elif loss in _EPSILON:
+        moving = abs((y * 2.0 - 1.0 if y.dtype.char == "?" else y) - raw) > epsilon
     else:
-        moving = y * raw < 1.0
+        moving = along < 1.0
     return round(1000 * (_nonzero(moving) / int(moving.size))), 0, 0
 
 
@@ -226,8 +230,8 @@ def _loss_of(estimator: Any) -> str:
 
 def _binary(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
     estimator, place, X, y = args[:4]
-    signs = (y == estimator.classes_[place]) * 2.0 - 1.0
-    share = _descended(X, signs, result[0], result[1], _loss_of(estimator), getattr(estimator, "epsilon", 0.1))
+    wanted = y == estimator.classes_[place]
+    share = _descended(X, wanted, result[0], result[1], _loss_of(estimator), getattr(estimator, "epsilon", 0.1))
     return *_of(X), int(result[2]), *share
 
 

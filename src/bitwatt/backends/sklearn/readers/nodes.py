@@ -63,7 +63,7 @@ class Grown:
             yield self, piece
 
     def settle(self) -> None:
-        pairs = tuple([pair for pair in zip(*self.searched.tolist(), strict=True) if pair[0]])
+        pairs = tuple(zip(*self.searched[:, self.searched[0].nonzero()[0]].tolist(), strict=True))
         share = {"tree_unsure": _unsure(*self.trees[0])} if self.unsure else {}
         sums = dict(zip(_NAMES, self.totals.tolist(), strict=True))
         self._facts, self.trees = sums | {"tree_searched": pairs} | self.about | share, []
@@ -118,8 +118,9 @@ def _read(batch: list[tuple[Grown, list[Any]]]) -> None:
     start, counts = roots[first], np.add.reduceat(lengths, first)
     size, left = nodes["n_node_samples"].copy(), nodes["left_child"]
     split = left >= 0
+    every = np.flatnonzero(split)
     above, on_left = np.where(split, size, 0), np.zeros_like(size)
-    on_left[split] = size[(left + np.repeat(roots, lengths))[split]]
+    on_left[every] = size[left[every] + np.repeat(roots, lengths)[every]]
     smaller = np.minimum(on_left, above - on_left)
     sums = np.add.reduceat(np.stack([size, split, above, on_left, smaller]), start, axis=1)
     least, weight = (np.repeat([one.least[place] for one, _ in batch], counts) for place in (0, 1))

@@ -13,7 +13,7 @@ from bitwatt.backends.sklearn.readers.nodes import Grown, later
 _ROWS, _COLUMNS = 256, 16
 #: What so many samples of data were like is remembered.
 _DATA = 16
-_known: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+_known: list[tuple[Any, bytes, tuple[Any, ...]]] = []
 
 whole("sklearn.ensemble._forest.BaseForest", "fit", "apply", "decision_path")
 whole("sklearn.ensemble._forest.RandomTreesEmbedding", "fit_transform", "transform")
@@ -34,13 +34,15 @@ def columns(X: Any) -> tuple[Any, ...]:
     sample = X[:: max(rows // _ROWS, 1), :: max(width // _COLUMNS, 1)][:_ROWS]
     if sample.dtype.kind not in "fiub":
         return _looked_at(sample)
-    key = (sample.shape, sample.dtype, sample.tobytes())  # ensembles look at the same data again and again
-    known = _known.get(key)
-    if known is None:
-        if len(_known) >= _DATA:
-            _known.clear()
-        known = _known[key] = _looked_at(sample)
-    return known
+    kind, content = (sample.shape, sample.dtype), sample.tobytes()
+    for known in _known:  # ensembles look at the same data again and again; to compare takes less than to hash
+        if known[1] == content and known[0] == kind:
+            return known[2]
+    if len(_known) >= _DATA:
+        _known.clear()
+    found = _looked_at(sample)
+    _known.append((kind, content, found))
+    return found
 
 
 def _looked_at(sample: Any) -> tuple[Any, ...]:
@@ -86,14 +88,14 @@ probe("sklearn.ensemble._forest:_parallel_build_trees", "trees")
 probe("sklearn.ensemble._gb:BaseGradientBoosting._fit_stage", "trees")
 
 
-def _unpruned(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _unpruned(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The sums of a tree that is about to be cut back."""
     tree = args[0]
-    return tuple(Grown(tree, [tree.tree_]).told().items()) if tree.ccp_alpha else ()
+    return tuple(Grown(tree, [tree.tree_]).told().items()) if tree.ccp_alpha else None
 
 
 probe("sklearn.tree._classes:BaseDecisionTree._prune_tree", "pruned",
-      lambda args, kwargs, result: kwargs["before"] or None, before=_unpruned)  # fmt: skip
+      lambda args, kwargs, result: kwargs["before"], before=_unpruned)  # fmt: skip
 
 
 @facts("sklearn.tree._classes.BaseDecisionTree")

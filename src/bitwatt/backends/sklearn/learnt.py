@@ -1,0 +1,191 @@
+"""What a fitted estimator tells by its attributes: sizes and small values, read after every fit.
+
+Estimators of a class are much alike. What was read of the last one stays with the class (`Kind`), and of the next one
+only that is read which decides whether it tells the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any
+
+from numpy import float64, ndarray
+
+from bitwatt.backends.sklearn import specs
+from bitwatt.backends.sklearn.specs import MANY, SHORT, UNKNOWN
+from bitwatt.records import TensorSpec
+
+Facts = dict[str, Any]
+Items = tuple[tuple[str, Any], ...]
+#: From a fitted estimator to small values that its rules take by name.
+Reader = Callable[[Any], Facts]
+
+#: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
+_NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_samples_seen_", "n_steps_"})
+
+
+class Later:
+    """Facts that a reader gives as one value, to be read when the call is counted: together with others, all at once.
+    What they are read from must not change until then."""
+
+    __slots__ = ("told",)
+
+    def __init__(self, told: Callable[[], Facts]) -> None:
+        self.told = told
+
+
+class Known:
+    """Facts as one object, the same for all that are equal: who counts calls tells them apart by its identity."""
+
+    __slots__ = ("_items", "_later", "lasting")
+
+    def __init__(self, items: Items, later: bool = False) -> None:
+        self._items, self._later = items, later
+        #: Without what only a fit depends on.
+        self.lasting = self
+
+    @property
+    def items(self) -> Items:
+        """All of them read."""
+        if self._later:
+            parts = [value.told().items() if type(value) is Later else ((name, value),) for name, value in self._items]
+            self._items, self._later = tuple([pair for part in parts for pair in part]), False
+        return self._items
+
+
+#: What was read of attributes: what decides what is told of them, that, all that is known, and what readers told
+#: beside it.
+_Alike = tuple[list[Any], Facts, Known, Facts]
+_learnt: dict[tuple[Any, ...], _Alike] = {}
+_lasting: dict[tuple[Any, ...], Known] = {}
+
+
+def forget() -> None:
+    _learnt.clear()
+    _lasting.clear()
+
+
+def picker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """From a mapping to these values of it."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return (lambda held: (held[names[0]],)) if names else lambda held: ()
+
+
+class Kind:
+    """A class of estimators: its parameters, its readers, the attributes that tell only how a fit went; and what its
+    last fitted estimator was like."""
+
+    __slots__ = (
+        "alike", "keys", "marked", "names", "news", "parameters", "passing", "pick", "readers", "set", "values",
+    )  # fmt: skip
+
+    def __init__(self, parameters: tuple[str, ...], readers: tuple[Reader, ...], passing: frozenset[str]) -> None:
+        self.parameters, self.readers, self.passing = parameters, readers, passing
+        self.values = picker(parameters)
+        #: By values of parameters: equal ones that were last asked for, if they were plain, and what was told then.
+        self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], Known]] = {}
+        self.alike: _Alike | None = None
+        self.holds(())
+
+    def forget(self) -> None:
+        self.set.clear()
+        self.alike = None
+
+    def holds(self, keys: tuple[str, ...]) -> None:
+        """What an estimator of it has, by name. Attributes that came with a fit tell something."""
+        self.keys = keys
+        self.names = tuple([name for name in keys if name.endswith("_") and not name.startswith("_")])
+        self.news = tuple([name for name in self.names if name in _NEWS])
+        stays = tuple([name for name in self.names if name not in _NEWS])
+        self.marked = stays + self.news
+        self.pick = picker(stays)
+        self.alike = None
+
+    def learnt(self, estimator: Any, held: Mapping[str, Any]) -> Known:
+        keys = tuple(held)
+        if keys != self.keys:  # to compare takes less than to hash
+            self.holds(keys)
+        marks = _marks(self.pick(held))
+        for name in self.news:
+            told = _told(name, held[name])
+            marks.append((type(told), told))
+        more: Facts = {}
+        for reader in self.readers:
+            more |= reader(estimator)
+        alike = self.alike
+        if more and Later in map(type, more.values()):  # nobody knows yet what that will be
+            attributes = self._attributes(marks, held)
+            told = Known(_items(attributes, more), later=True)
+            self.alike = marks, attributes, told, {}
+            return told
+        if alike is not None and alike[0] == marks and alike[3] == more:  # most of the time
+            return alike[2]
+        place = (self.names, self.passing, *marks, *more.items())
+        found = _learnt.get(place)
+        if found is None:
+            if len(_learnt) > MANY:
+                forget()
+            attributes = self._attributes(marks, held)
+            found = _learnt[place] = marks, attributes, Known(_items(attributes, more)), more
+            if gone := self.passing.intersection(self.names):
+                self._leave_out(gone, found)
+        self.alike = found
+        return found[2]
+
+    def _attributes(self, marks: list[Any], held: Mapping[str, Any]) -> Facts:
+        """Sizes and numbers of things: those that differ from what was read last are told anew."""
+        if self.alike is None:
+            return {name: _told(name, held[name]) for name in self.names}
+        found = self.alike[1].copy()
+        for name, mark, before in zip(self.marked, marks, self.alike[0], strict=True):
+            if mark != before:
+                found[name] = _told(name, held[name])
+        return found
+
+    def _leave_out(self, gone: frozenset[str], found: _Alike) -> None:
+        marks, _, told, more = found
+        stays = [(name, mark) for name, mark in zip(self.marked, marks, strict=True) if name not in gone]
+        lasting = Known(tuple([pair for pair in told.items if pair[0] not in gone]))
+        told.lasting = _lasting.setdefault((*stays, *more.items()), lasting)
+
+
+def _items(attributes: Facts, more: Facts) -> Items:
+    return tuple(({name: told for name, told in attributes.items() if told is not UNKNOWN} | more).items())
+
+
+def _marks(values: tuple[Any, ...]) -> list[Any]:
+    """What decides what `_told` says of attributes. It is asked for after every fit, as `specs.marks` is for every
+    call."""
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is ndarray:
+            shape = value.shape
+            if len(shape) > 1:
+                found.append((shape, value.dtype, value.flags.fnc))
+            elif shape and (shape[0] > SHORT or value.dtype.kind not in "iu"):
+                found.append((shape, value.dtype))
+            else:
+                found.append((ndarray, tuple(value.tolist()) if shape else value.item()))  # it is told as it is
+        elif kind is int or kind is str:
+            found.append((kind, value))
+        elif kind is float or kind is float64 or value is None:
+            found.append(kind)
+        else:
+            told = _told("", value)
+            found.append((type(told), told))
+    return found
+
+
+def _told(name: str, value: Any) -> Any:
+    """Of an attribute. Floats are results, scores and losses: that they are there is all that is told."""
+    kind = type(value)
+    if kind is list and len(value) <= SHORT and value and isinstance(value[0], float):
+        told: Any = "<floats>"
+    else:
+        told = specs.told(value)
+    if type(told) is float:
+        told = "<float>"
+    return told if name not in _NEWS or type(told) is TensorSpec else UNKNOWN
