@@ -49,7 +49,9 @@ class Observer:
         self._ended: list[tuple[str, float, float, int]] = []  # phase, begin, seconds, thread: not in the sums yet
 
     def enter(self, path: tuple[str, ...]) -> tuple[str, float, Any]:
-        ranges = cuda_ranges() if self.nvtx else None
+        if not self.nvtx:
+            return "/".join(path), time.perf_counter(), None
+        ranges = cuda_ranges()
         ended = None if ranges is None else ranges.range_start(path[-1])  # a range may end on another thread
         return "/".join(path), time.perf_counter(), None if ranges is None else (ranges, ended)
 
@@ -68,7 +70,9 @@ class Observer:
         batch = self._ended[:]
         del self._ended[: len(batch)]  # other threads may have noted more by now
         for phase, began, seconds, ident in batch:
-            sums = self._phases.setdefault(phase, [0, 0.0])
+            sums = self._phases.get(phase)
+            if sums is None:
+                sums = self._phases[phase] = [0, 0.0]
             sums[0] += 1
             sums[1] += seconds
             if len(self._spans) < SPANS:

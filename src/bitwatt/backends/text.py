@@ -81,6 +81,8 @@ class TextWatch:
 def _torch_state() -> Any:
     """This thread's state where torch is being watched too: one clock must book the time, not two."""
     module = sys.modules.get("bitwatt.backends.torch.watch")
+    if module is None:
+        return None
     watch = getattr(module, "active", None)
     return watch.states.here if watch is not None and watch.on else None
 
