@@ -125,5 +125,5 @@ def test_an_input_of_another_dtype_is_heard_of() -> None:
 def test_in_a_program_that_is_well_known_it_is_found_and_told() -> None:
     """A model with parameters does the same with indices of either kind; what differs are the bytes read."""
     counted, replayed = embedded("always", 700, 503), embedded("auto", 700, 503)
-    assert replayed.replay.disagreed == {"marks of inputs": 1}
+    assert replayed.replay.disagreed == {"marks of calls": 1}
     assert bitwatt.totals(replayed).total == bitwatt.totals(counted).total

@@ -56,8 +56,13 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
         pace = states.pace
         mute = pace.mute
         if mute:  # inside an event that is known
-            if mute is DIRECT and _is_bare(self):
-                return self.forward(*args, **kwargs)
+            if mute is DIRECT:  # as `_is_bare` asks, without a call for each layer
+                held = self.__dict__
+                if not (
+                    held["_forward_hooks"] or held["_forward_pre_hooks"]
+                    or held["_backward_hooks"] or held["_backward_pre_hooks"]
+                ):  # fmt: skip
+                    return self.forward(*args, **kwargs)
             if mute is not ADDED:
                 return self._call_impl(*args, **kwargs)
             pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1

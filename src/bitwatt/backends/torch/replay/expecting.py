@@ -42,9 +42,10 @@ _HUNG = tuple(
 #: Tells whether an event is the one expected, given its kind and what is called.
 Expected = Callable[..., bool]
 #: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends. Of rows
-#: in which all that is called is torch's own, after so many laps, so are which parameters have gradients, options of
-#: optimizers, and what kind of numbers a model is given and a loss is.
-SELDOM, SURE = 15, 256
+#: in which all that is called is torch's own, after so many laps, it is one of sixty-four, and so are which parameters
+#: have gradients, options of optimizers, autocast, what a model is given but for its sizes, and what kind of number a
+#: loss is.
+SELDOM, RARELY, SURE = 15, 63, 256
 
 
 def is_quiet(step: Step, structures: Structures) -> bool:
@@ -84,7 +85,7 @@ class Event(ABC):
 class _Call(Event):
     __slots__ = (
         "alone", "attributes", "dtype", "grad", "inference", "inside", "model", "mute", "needs", "news", "number",
-        "quiet", "row", "seen", "shape", "simple", "stamp", "state", "structures", "tells", "told", "values",
+        "quiet", "row", "seen", "shape", "simple", "stamp", "state", "structures", "told", "values",
     )  # fmt: skip
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
@@ -94,8 +95,6 @@ class _Call(Event):
         self.model, self.row = self.seen.model.ref, row
         self.quiet = is_quiet(step, structures)
         self.mute = DIRECT if self.quiet else ADDED
-        #: A model of torch's own with parameters raises for another dtype than theirs, or does the same with it.
-        self.tells = self.quiet and bool(self.seen.trains or self.seen.frozen)
         self.simple = type(self.state) is int
         self.grad, self.inference = (bool(self.state & 1), bool(self.state & 2)) if self.simple else (False, False)
         one = self.values[0] if len(self.values) == 1 else None
@@ -114,22 +113,27 @@ class _Call(Event):
                 or _context() is not self.context
                 or (not self.alone and pace.inside - pace.entered != self.inside)
                 or (self.structures.news != self.news and not self._is_as_announced(module))
-                or (not pace.done & SELDOM and not self._lasts)
+                or (not pace.done & pace.seldom and not self._lasts)
                 or _trace._trace_module_map is not None
             ):
                 return False
+            rarely = pace.done & pace.rarely
             if self.simple:
-                if _grad_enabled() is not self.grad or _any_autocast():
+                if _grad_enabled() is not self.grad:
                     return False
+                if not rarely and _any_autocast():
+                    return self._other()
                 if not self.grad and _inference() is not self.inference:  # else it would make no graph, as is checked
                     return False
             elif flags() != self.state:
                 return False
             if self.shape is not None and len(args) == 1 and not kwargs and type(arg := args[0]) is _Tensor:
-                if arg.shape != self.shape or arg.requires_grad is not self.needs or not arg.is_contiguous():
+                if arg.shape != self.shape:
                     return False
-                if not (self.tells and pace.done & pace.rarely) and arg.dtype is not self.dtype:
-                    return self._other_input()
+                if not rarely and (
+                    arg.dtype is not self.dtype or arg.requires_grad is not self.needs or not arg.is_contiguous()
+                ):
+                    return self._other()
             elif arguments(args, kwargs) != self.values:
                 return False
             for ref, read, found in self.attributes:
@@ -162,9 +166,10 @@ class _Call(Event):
             self.news = news
         return True
 
-    def _other_input(self) -> bool:
+    def _other(self) -> bool:
+        """Something is not as known that is not looked at in each lap."""
         if self.pace.rarely:
-            self.row.learner.tally.disagrees("marks of inputs")  # since when is not known
+            self.row.learner.tally.disagrees("marks of calls")  # since when is not known
         return False
 
     @property
@@ -212,15 +217,12 @@ class _Backward(Event):
                 or options != self.options
             ):
                 return False
-            if self.dtype is not None and len(roots) == 1 and type(root := roots[0]) is _Tensor:
-                if not pace.done & pace.rarely and (root.dim() or root.dtype is not self.dtype):
-                    return False  # one that needs no gradient raises
-            elif tuple([quick(root) for root in roots]) != self.values:
+            if not (pace.done & pace.rarely and self.dtype is not None) and not self._is_root(roots):
                 return False
             first = self.first()
             if (first is not None and first.grad is not None) is not self.adds:
                 return False
-            looks = self.others or not (pace.done & SELDOM or self.compiled)
+            looks = self.others or not (pace.done & pace.seldom or self.compiled)
             if looks and taken(roots, self.gap, compiled=False) != self.of:
                 if not self.others:
                     self.row.learner.tally.disagrees("marks of losses")  # since when is not known
@@ -235,6 +237,12 @@ class _Backward(Event):
         pace.at = self.after
         pace.next = self.next
         return True
+
+    def _is_root(self, roots: Any) -> bool:
+        """Whether what it begins with is what is known."""
+        if self.dtype is not None and len(roots) == 1 and type(root := roots[0]) is _Tensor:
+            return not root.dim() and root.dtype is self.dtype  # one that needs no gradient raises
+        return tuple([quick(root) for root in roots]) == self.values
 
 
 #: Numbers that are used whatever they are: they are compared once in a row, with all others.

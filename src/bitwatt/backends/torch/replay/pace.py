@@ -40,7 +40,21 @@ _frame: Any = sys._getframe
 
 
 class Pace:
-    __slots__ = ("at", "began", "done", "entered", "inside", "laps", "mute", "next", "pause", "rarely", "seq", "then")
+    __slots__ = (
+        "at",
+        "began",
+        "done",
+        "entered",
+        "inside",
+        "laps",
+        "mute",
+        "next",
+        "pause",
+        "rarely",
+        "seldom",
+        "seq",
+        "then",
+    )
 
     def __init__(self) -> None:
         self.next: Callable[..., bool] | None = None  # whether an event is the one expected; None outside rows
@@ -51,5 +65,7 @@ class Pace:
         self.seq = 0  # the number of the next graph node when the lap began
         self.at = 0  # the next event of the lap
         self.done = self.laps = 0  # laps taken, and to be taken
-        self.rarely = 0  # what is not likely to change is looked at in laps whose number has none of these bits
+        #: What few programs change is looked at in laps whose number has none of these bits; and what few do in which
+        #: all is torch's own.
+        self.seldom = self.rarely = 0
         self.began = self.pause = 0.0  # when the lap began, and how long a lap is a pause

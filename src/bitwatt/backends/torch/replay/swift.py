@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.expecting import KINDS, SELDOM, SURE, is_quiet, is_torchs
+from bitwatt.backends.torch.replay.expecting import KINDS, RARELY, SELDOM, SURE, is_quiet, is_torchs
 from bitwatt.backends.torch.replay.pace import over
 from bitwatt.backends.torch.trail import Stretch, chained
 
@@ -75,7 +75,7 @@ class Row:
         pace.at = 0
         pace.done = done = pace.done + 1
         if done == self.sure:
-            pace.rarely = SELDOM
+            pace.seldom = pace.rarely = RARELY
         pace.next = self.first if done < pace.laps and self.token.open else over
         return True
 
@@ -87,7 +87,8 @@ class Row:
     def begin(self) -> None:
         """The first lap begins: what is not likely to change is looked at in each until the lanes are well known."""
         known = min(lane.laps for lane in self.lanes)
-        self.pace.rarely = SELDOM if self.quiet and known >= SURE else 0
+        sure = self.quiet and known >= SURE
+        self.pace.seldom, self.pace.rarely = (RARELY, RARELY) if sure else (SELDOM, 0)
         self.sure = SURE - known if self.quiet else -1
         for event in self.events:
             event.begin()
