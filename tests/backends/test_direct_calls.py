@@ -108,6 +108,42 @@ def test_an_error_inside_a_model_leaves_it_as_it_was() -> None:
     assert bitwatt.totals(session.run, "macs").total == STEPS * 4 * 6 * (6 + 3) + 4 * 6 * 6
 
 
+#: What a program gives its model, and how, from some step on.
+GIVEN: dict[str, Callable[[Tensor], Tensor]] = {
+    "needs a gradient": lambda x: x.requires_grad_(),
+    "lies otherwise in memory": lambda x: x.t().contiguous().t(),
+    "is less": lambda x: x[:3],
+}
+
+
+def fed(exactness: str, change: Callable[[Tensor], Tensor], *, autocast: bool = False) -> Any:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with bitwatt.measure("fed", keep=False, meter=False, exactness=exactness) as session:
+        for i in range(700):
+            x = torch.ones(4, 6)
+            optimizer.zero_grad()
+            with torch.autocast("cpu", enabled=autocast and i >= 503):
+                loss = model(change(x) if i >= 503 else x).float().square().mean()
+            loss.backward()
+            optimizer.step()
+    return session.run
+
+
+@pytest.mark.parametrize("given", GIVEN)
+def test_what_a_well_known_model_is_given_is_exact_or_told(given: str) -> None:
+    counted, replayed = fed("always", GIVEN[given]), fed("auto", GIVEN[given])
+    same = bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+    assert same if given == "is less" else replayed.replay.disagreed == {"marks of calls": 1}
+
+
+def test_autocast_is_heard_of_at_once() -> None:
+    counted, replayed = (fed(exactness, lambda x: x, autocast=True) for exactness in ("always", "auto"))
+    assert bitwatt.totals(replayed, "bops").by("phase", "op") == bitwatt.totals(counted, "bops").by("phase", "op")
+    assert replayed.replay.disagreed == {}
+
+
 def embedded(exactness: str, steps: int, when: int) -> Any:
     model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 3))
     with bitwatt.measure("direct", keep=False, meter=False, exactness=exactness) as session, torch.no_grad():

@@ -43,8 +43,7 @@ _HUNG = tuple(
 Expected = Callable[..., bool]
 #: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends. Of rows
 #: in which all that is called is torch's own, after so many laps, it is one of sixty-four, and so are which parameters
-#: have gradients, options of optimizers, autocast, what a model is given but for its sizes, and what kind of number a
-#: loss is.
+#: have gradients, options of optimizers, what a model is given but for its sizes, and what kind of number a loss is.
 SELDOM, RARELY, SURE = 15, 63, 256
 
 
@@ -117,12 +116,9 @@ class _Call(Event):
                 or _trace._trace_module_map is not None
             ):
                 return False
-            rarely = pace.done & pace.rarely
             if self.simple:
-                if _grad_enabled() is not self.grad:
+                if _grad_enabled() is not self.grad or _any_autocast():
                     return False
-                if not rarely and _any_autocast():
-                    return self._other()
                 if not self.grad and _inference() is not self.inference:  # else it would make no graph, as is checked
                     return False
             elif flags() != self.state:
@@ -130,7 +126,7 @@ class _Call(Event):
             if self.shape is not None and len(args) == 1 and not kwargs and type(arg := args[0]) is _Tensor:
                 if arg.shape != self.shape:
                     return False
-                if not rarely and (
+                if not pace.done & pace.rarely and (
                     arg.dtype is not self.dtype or arg.requires_grad is not self.needs or not arg.is_contiguous()
                 ):
                     return self._other()
