@@ -70,9 +70,7 @@ class Observer:
         batch = self._ended[:]
         del self._ended[: len(batch)]  # other threads may have noted more by now
         for phase, began, seconds, ident in batch:
-            sums = self._phases.get(phase)
-            if sums is None:
-                sums = self._phases[phase] = [0, 0.0]
+            sums = self._phases.setdefault(phase, [0, 0.0])
             sums[0] += 1
             sums[1] += seconds
             if len(self._spans) < SPANS:

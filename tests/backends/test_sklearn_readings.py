@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -11,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 import bitwatt
 from bitwatt.backends.sklearn import probes
 from bitwatt.backends.sklearn.frames import TOP, framed
+from bitwatt.backends.sklearn.learnt import Kind
 from bitwatt.backends.sklearn.readers import trees
 
 
@@ -74,3 +77,26 @@ def test_batches_of_classes_tell_how_many_samples_move_the_weights(loss, moves):
     (row,) = session.run.ledger
     moving = next(seen[-4] for seen in dict(row.op.args)["probes"] if seen[0] == "linear_sgd")
     assert moving == round(1000 * moves((2 * y - 1) * model.decision_function(X)).mean())
+
+
+def test_estimators_that_hold_other_things_are_read_at_once() -> None:
+    """As in threads: while one is read, another one of its class is."""
+
+    class Fitted:
+        def __init__(self, **held: Any) -> None:
+            self.__dict__.update(held)
+
+    one, other = Fitted(rows_=3, wide_=True), Fitted(names_="ab")
+    told = []
+
+    def reader(estimator: Any) -> dict[str, Any]:
+        if estimator is one:
+            told.append(kind.learnt(other, other.__dict__).items)
+        return {"more": 1}
+
+    kind = Kind((), (reader,), frozenset({"wide_"}))
+    for _ in range(2):
+        found = kind.learnt(one, one.__dict__)
+        assert dict(found.items) == {"rows_": 3, "wide_": True, "more": 1}
+        assert dict(found.lasting.items) == {"rows_": 3, "more": 1}
+    assert list(map(dict, told)) == [{"names_": "ab", "more": 1}] * 2

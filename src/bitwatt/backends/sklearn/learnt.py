@@ -73,82 +73,85 @@ def picker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return (lambda held: (held[names[0]],)) if names else lambda held: ()
 
 
-class Kind:
-    """A class of estimators: its parameters, its readers, the attributes that tell only how a fit went; and what its
-    last fitted estimator was like."""
+class Holding:
+    """What estimators of a class hold by name, and what the last of them was like. Attributes that came with a fit tell
+    something. Several threads may ask at once: but for `alike` it never changes."""
 
-    __slots__ = (
-        "alike", "keys", "marked", "names", "news", "parameters", "passing", "pick", "readers", "set", "values",
-    )  # fmt: skip
+    __slots__ = ("alike", "keys", "marked", "names", "news", "pick")
 
-    def __init__(self, parameters: tuple[str, ...], readers: tuple[Reader, ...], passing: frozenset[str]) -> None:
-        self.parameters, self.readers, self.passing = parameters, readers, passing
-        self.values = picker(parameters)
-        #: By values of parameters: equal ones that were last asked for, if they were plain, and what was told then.
-        self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], Known]] = {}
-        self.alike: _Alike | None = None
-        self.holds(())
-
-    def forget(self) -> None:
-        self.set.clear()
-        self.alike = None
-
-    def holds(self, keys: tuple[str, ...]) -> None:
-        """What an estimator of it has, by name. Attributes that came with a fit tell something."""
+    def __init__(self, keys: tuple[str, ...] = ()) -> None:
         self.keys = keys
         self.names = tuple([name for name in keys if name.endswith("_") and not name.startswith("_")])
         self.news = tuple([name for name in self.names if name in _NEWS])
         stays = tuple([name for name in self.names if name not in _NEWS])
         self.marked = stays + self.news
         self.pick = picker(stays)
-        self.alike = None
+        self.alike: _Alike | None = None
+
+    def attributes(self, marks: list[Any], held: Mapping[str, Any], alike: _Alike | None) -> Facts:
+        """Sizes and numbers of things: those that differ from what was read last are told anew."""
+        if alike is None:
+            return {name: _told(name, held[name]) for name in self.names}
+        found = alike[1].copy()
+        for name, mark, before in zip(self.marked, marks, alike[0], strict=True):
+            if mark != before:
+                found[name] = _told(name, held[name])
+        return found
+
+    def leave_out(self, gone: frozenset[str], found: _Alike) -> None:
+        marks, _, told, more = found
+        stays = [(name, mark) for name, mark in zip(self.marked, marks, strict=True) if name not in gone]
+        lasting = Known(tuple([pair for pair in told.items if pair[0] not in gone]))
+        told.lasting = _lasting.setdefault((*stays, *more.items()), lasting)
+
+
+class Kind:
+    """A class of estimators: its parameters, its readers, the attributes that tell only how a fit went; and what its
+    last fitted estimator held."""
+
+    __slots__ = ("last", "parameters", "passing", "readers", "set", "values")
+
+    def __init__(self, parameters: tuple[str, ...], readers: tuple[Reader, ...], passing: frozenset[str]) -> None:
+        self.parameters, self.readers, self.passing = parameters, readers, passing
+        self.values = picker(parameters)
+        #: By values of parameters: equal ones that were last asked for, if they were plain, and what was told then.
+        self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], Known]] = {}
+        self.last = Holding()
+
+    def forget(self) -> None:
+        self.set.clear()
+        self.last = Holding()
 
     def learnt(self, estimator: Any, held: Mapping[str, Any]) -> Known:
-        keys = tuple(held)
-        if keys != self.keys:  # to compare takes less than to hash
-            self.holds(keys)
-        marks = _marks(self.pick(held))
-        for name in self.news:
+        keys, one = tuple(held), self.last
+        if keys != one.keys:  # to compare takes less than to hash
+            one = self.last = Holding(keys)
+        marks = _marks(one.pick(held))
+        for name in one.news:
             told = _told(name, held[name])
             marks.append((type(told), told))
         more: Facts = {}
         for reader in self.readers:
             more |= reader(estimator)
-        alike = self.alike
+        alike = one.alike
         if more and Later in map(type, more.values()):  # nobody knows yet what that will be
-            attributes = self._attributes(marks, held)
+            attributes = one.attributes(marks, held, alike)
             told = Known(_items(attributes, more), later=True)
-            self.alike = marks, attributes, told, {}
+            one.alike = marks, attributes, told, {}
             return told
         if alike is not None and alike[0] == marks and alike[3] == more:  # most of the time
             return alike[2]
-        place = (self.names, self.passing, *marks, *more.items())
+        place = (one.names, self.passing, *marks, *more.items())
         found = _learnt.get(place)
         if found is None:
             if len(_learnt) > MANY:
                 forget()
-            attributes = self._attributes(marks, held)
+            attributes = one.attributes(marks, held, alike)
             found = _learnt[place] = marks, attributes, Known(_items(attributes, more)), more
-            if gone := self.passing.intersection(self.names):
-                self._leave_out(gone, found)
-        self.alike = found
+            if gone := self.passing.intersection(one.names):
+                one.leave_out(gone, found)
+        one.alike = found
         return found[2]
-
-    def _attributes(self, marks: list[Any], held: Mapping[str, Any]) -> Facts:
-        """Sizes and numbers of things: those that differ from what was read last are told anew."""
-        if self.alike is None:
-            return {name: _told(name, held[name]) for name in self.names}
-        found = self.alike[1].copy()
-        for name, mark, before in zip(self.marked, marks, self.alike[0], strict=True):
-            if mark != before:
-                found[name] = _told(name, held[name])
-        return found
-
-    def _leave_out(self, gone: frozenset[str], found: _Alike) -> None:
-        marks, _, told, more = found
-        stays = [(name, mark) for name, mark in zip(self.marked, marks, strict=True) if name not in gone]
-        lasting = Known(tuple([pair for pair in told.items if pair[0] not in gone]))
-        told.lasting = _lasting.setdefault((*stays, *more.items()), lasting)
 
 
 def _items(attributes: Facts, more: Facts) -> Items:
