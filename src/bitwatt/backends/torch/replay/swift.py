@@ -25,7 +25,7 @@ _now = time.perf_counter
 
 #: Laps in a row: so many at first, four times as many each time, at most. Then one is timed event by event, and after
 #: it the code between events is watched for one unit.
-FIRST, MOST = 128, 4096
+FIRST, MOST = 64, 4096
 
 
 class Row:
