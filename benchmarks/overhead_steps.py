@@ -1,6 +1,6 @@
 """What watching adds to a step that is known, where a machine's own pace wanders: steps with and without, in turn.
 
-    python benchmarks/overhead_steps.py [--device cpu|cuda] [--workload mlp] [--seconds 60] [--json FILE]
+    python benchmarks/overhead_steps.py [--device cpu|cuda] [--workload mlp] [--seconds 60] [--cold 500] [--json FILE]
 
 A host that is shared runs faster and slower by a tenth from one tenth of a second to the next, and blocks of half a
 second (overhead.py) tell little of two percent. Here one session is open all the time, and three copies of a program
@@ -8,7 +8,8 @@ take turns in random order, some steps each: one that is watched, and two that a
 Those two are out of bitwatt's sight: their modules are called by torch's own `__call__`, and backward and optimizers
 find nothing hung on them. Told are the ratio of all time spent with and without, in which the looks, peeks and timed
 laps are that come while it is measured, and the median of the ratios of rounds, in which they hardly are; intervals
-come from resampling stretches of rounds.
+come from resampling stretches of rounds. With `--cold` a session is opened again and again, and told is the ratio of
+its first so many steps, by resampling sessions.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class Unseen:
         for hooks in self._hooks:
             hooks.clear()
         torch.autograd._engine_run_backward = _engine
-        began, blocks = _sequence(), allocations()
+        began, blocks, clock = _sequence(), allocations(), time.perf_counter()
         spent = timed(step, steps)
         torch.autograd._engine_run_backward = self._watched
         for hooks, held in zip(self._hooks, hung, strict=True):
@@ -81,19 +82,27 @@ class Unseen:
         made = _sequence() - began
         learner.seq += made
         learner.pace.seq += made
-        learner.pace.began = time.perf_counter()
+        clock = time.perf_counter() - clock
+        learner._time = learner._time and learner._time + clock
+        learner._began += clock
+        learner.pace.began += clock
         if blocks is not None and learner._off_at is not None:
             learner._off_at += (allocations() or 0) - blocks
         return spent
 
 
-def rounds(make: Callable[[], Step], seconds: float, turn: int) -> tuple[dict[str, list[float]], Any]:
+def copies(make: Callable[[], Step]) -> dict[str, Step]:
     steps = {name: make() for name in ("off", "control", "on")}
     hide(steps["off"])
     hide(steps["control"])
     for _ in range(20):
         for step in steps.values():
             step()
+    return steps
+
+
+def rounds(make: Callable[[], Step], seconds: float, turn: int) -> tuple[dict[str, list[float]], Any]:
+    steps = copies(make)
     found: dict[str, list[float]] = {name: [] for name in steps}
     with bitwatt.measure("overhead", keep=False) as session:
         for _ in range(LEARN):
@@ -105,6 +114,24 @@ def rounds(make: Callable[[], Step], seconds: float, turn: int) -> tuple[dict[st
         while time.perf_counter() < until:
             for name in random.sample(list(steps), len(steps)):
                 found[name].append(timed(steps[name], turn) if name == "on" else unseen.run(steps[name], turn))
+    return found, session.run.replay
+
+
+def cold(make: Callable[[], Step], seconds: float, turn: int, first: int) -> tuple[dict[str, list[float]], Any]:
+    """The first so many steps of each session, and for each of them STRETCH entries, as others have rounds."""
+    steps = copies(make)
+    found: dict[str, list[float]] = {name: [] for name in steps}
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        gc.collect()
+        spent = dict.fromkeys(steps, 0.0)
+        with bitwatt.measure("overhead", keep=False) as session:
+            unseen = Unseen()
+            for _ in range(0, first, turn):
+                for name in random.sample(list(steps), len(steps)):
+                    spent[name] += timed(steps[name], turn) if name == "on" else unseen.run(steps[name], turn)
+        for name, mean in spent.items():
+            found[name] += [mean * turn / first] * STRETCH
     return found, session.run.replay
 
 
@@ -130,10 +157,14 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="with next to no arithmetic in it")
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--turn", type=int, default=20, help="steps in a turn")
+    parser.add_argument("--cold", type=int, default=0, help="the first so many steps of each of many sessions instead")
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    found, replay = rounds(lambda: copy_of(options), options.seconds, options.turn)
+    if options.cold:
+        found, replay = cold(lambda: copy_of(options), options.seconds, options.turn, options.cold)
+    else:
+        found, replay = rounds(lambda: copy_of(options), options.seconds, options.turn)
     off = statistics.median(found["off"])
     print(f"{options.workload}: {1e3 * off:.3f} ms a step, {len(found['off'])} rounds; {replay}")
     results = {name: told(name, found[name], found["off"]) for name in ("control", "on")}

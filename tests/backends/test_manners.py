@@ -30,6 +30,8 @@ def state_of_torch() -> dict[str, object]:
         "engine": torch.autograd._engine_run_backward,
         "loader": (
             dataloader._BaseDataLoaderIter.__next__,
+            dataloader._BaseDataLoaderIter.__init__,
+            dataloader._BaseDataLoaderIter._next_index,
             dataloader._MultiProcessingDataLoaderIter.__init__,
             torch.utils.data._utils.worker._worker_loop,
         ),

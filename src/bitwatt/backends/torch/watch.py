@@ -24,6 +24,7 @@ from bitwatt.backends.torch import (
     layers,
     modules,
     packages,
+    samplers,
     spawned,
     threads,
     triton,
@@ -88,6 +89,7 @@ class TorchWatch:
         self._undo += hooks.install(self)
         self._undo += threads.install(self)
         self._undo += dataloader.install(self)
+        self._undo += samplers.install(self)
         self._undo += batches.install(self)
         self._undo += triton.install(self)
         self._undo += higher_order.install(CountingMode)

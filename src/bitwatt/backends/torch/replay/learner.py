@@ -264,6 +264,8 @@ class Learner(Laps):
 
     def _end_unit(self, *, watch: bool = False) -> None:
         last, start = self.node, self.start
+        if self._counted_here:
+            self._recall()
         if self._counted_here or self._doubted:
             known = all(step.event.ready(self.sampling) for step in self.path)
             for step in self.path:

@@ -89,6 +89,7 @@ class Memory:
         self._swift_from = 0.0
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
         self._unresolved: list[tuple[Lesson, Any]] = []
+        self._opening: list[Step] = []  # a unit that began where none had ended
         self._blocks: int | None = None  # that the allocator had handed out after the last unit that was counted
         self._vouches = False  # it handed some out in it: it will tell of what runs unseen
         self._off_at: int | None = None
@@ -198,6 +199,13 @@ class Memory:
             self.tally.deviation(expected, rows)
             if foreseen and self.step is not None:
                 self.step.node.families = None
+
+    def _recall(self) -> None:
+        """A program's first unit begins where no other one does. What the second does alike has been seen twice."""
+        opening, self._opening = self._opening, [] if self.start.form is not None else self.path
+        for before, step in zip(opening, self.path, strict=False):
+            if before.key[1:] == step.key[1:]:
+                step.event.recall(before.event)
 
     def _credit(self, lesson: Lesson) -> None:
         lesson.replays += 1

@@ -6,9 +6,11 @@ where they turn out to be others, one by one after the lane has been left.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP
+from bitwatt.backends.torch.replay.pace import over
 from bitwatt.backends.torch.replay.rows import Rows
 
 if TYPE_CHECKING:
@@ -71,6 +73,29 @@ class Watched(Rows):
         if step.node.parent is not None:
             step.node.parent.calm = gap.trusted
         return True
+
+    def aside(self, call: Callable[[Any], Any], arg: Any) -> Any:
+        """Call something that is always counted, and no part of the code between events. If that comes to an event of
+        its own, it is taken the long way."""
+        state, pace = self.state, self.pace
+        resting, expected, began = state.resting is not None, pace.next, self._time
+        if resting:
+            self._switch(state, True)
+        mode = state.mode
+        if mode is None:
+            return call(arg)
+        log, held, mode.log, mode.held = mode.log, mode.held, None, None
+        if expected is not None:
+            pace.next = over
+        try:
+            return call(arg)
+        finally:
+            if self._time == began:  # no event came
+                mode.log, mode.held = log, held
+                if pace.next is over:
+                    pace.next = expected
+                if resting:
+                    self._switch(state, False)
 
     def _leaves(self, step: Step) -> None:
         """How an event leaves the thread's state: by it the phases of what follows are told."""
