@@ -101,10 +101,10 @@ def copies(make: Callable[[], Step]) -> dict[str, Step]:
     return steps
 
 
-def rounds(make: Callable[[], Step], seconds: float, turn: int) -> tuple[dict[str, list[float]], Any]:
+def rounds(make: Callable[[], Step], seconds: float, turn: int, meter: bool) -> tuple[dict[str, list[float]], Any]:
     steps = copies(make)
     found: dict[str, list[float]] = {name: [] for name in steps}
-    with bitwatt.measure("overhead", keep=False) as session:
+    with bitwatt.measure("overhead", keep=False, meter=meter) as session:
         for _ in range(LEARN):
             steps["on"]()
         unseen = Unseen()
@@ -117,7 +117,9 @@ def rounds(make: Callable[[], Step], seconds: float, turn: int) -> tuple[dict[st
     return found, session.run.replay
 
 
-def cold(make: Callable[[], Step], seconds: float, turn: int, first: int) -> tuple[dict[str, list[float]], Any]:
+def cold(
+    make: Callable[[], Step], seconds: float, turn: int, meter: bool, first: int
+) -> tuple[dict[str, list[float]], Any]:
     """The first so many steps of each session, and for each of them STRETCH entries, as others have rounds."""
     steps = copies(make)
     found: dict[str, list[float]] = {name: [] for name in steps}
@@ -125,7 +127,7 @@ def cold(make: Callable[[], Step], seconds: float, turn: int, first: int) -> tup
     while time.perf_counter() < until:
         gc.collect()
         spent = dict.fromkeys(steps, 0.0)
-        with bitwatt.measure("overhead", keep=False) as session:
+        with bitwatt.measure("overhead", keep=False, meter=meter) as session:
             unseen = Unseen()
             for _ in range(0, first, turn):
                 for name in random.sample(list(steps), len(steps)):
@@ -158,13 +160,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--turn", type=int, default=20, help="steps in a turn")
     parser.add_argument("--cold", type=int, default=0, help="the first so many steps of each of many sessions instead")
+    parser.add_argument("--meter", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    if options.cold:
-        found, replay = cold(lambda: copy_of(options), options.seconds, options.turn, options.cold)
-    else:
-        found, replay = rounds(lambda: copy_of(options), options.seconds, options.turn)
+    how = (lambda: copy_of(options), options.seconds, options.turn, options.meter)
+    found, replay = cold(*how, options.cold) if options.cold else rounds(*how)
     off = statistics.median(found["off"])
     print(f"{options.workload}: {1e3 * off:.3f} ms a step, {len(found['off'])} rounds; {replay}")
     results = {name: told(name, found[name], found["off"]) for name in ("control", "on")}

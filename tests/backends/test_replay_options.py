@@ -13,7 +13,7 @@ import bitwatt
 from bitwatt.backends.torch.replay import learner
 from bitwatt.backends.torch.replay.expecting import RARELY
 
-STEPS, CHANGED = 300, 203
+STEPS, CHANGED = 200, 103
 #: The same when a program is so well known that this is looked at in one step of sixty-four.
 LONG, LATE = 700, 503
 
@@ -84,6 +84,28 @@ def test_what_changes_in_a_program_that_is_well_known_is_found_before_long_and_t
     as_before = trained("always", lambda _: None, LONG, LATE)
     steps = abs(_optimizer(counted) - _optimizer(as_before)) / (LONG - LATE)
     assert 0 < abs(_optimizer(replayed) - _optimizer(counted)) <= RARELY * steps
+
+
+@pytest.mark.parametrize("when", range(118, 420, 23))
+def test_wherever_it_changes_it_is_found_or_told(when: int) -> None:
+    """Also where a look follows, to which it would be a mark like others."""
+    change = options("weight_decay", 0.1)
+    counted, replayed = (trained(exactness, change, when + 2 * RARELY, when) for exactness in ("always", "auto"))
+    assert replayed.replay.disagreed or _optimizer(replayed) == _optimizer(counted)
+
+
+@pytest.mark.parametrize("rows", [2, 3], ids=["the program ends", "a batch of another size"])
+def test_it_is_told_where_known_steps_end_before_it_is_looked_at(rows: int) -> None:
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    with bitwatt.measure("switched", keep=False, meter=False) as session:
+        for i in range(330):
+            if i == 300:
+                optimizer.param_groups[0]["weight_decay"] = 0.1
+            optimizer.zero_grad()
+            model(torch.ones(2 if i < 310 else rows, 4)).square().mean().backward()
+            optimizer.step()
+    assert session.run.replay.disagreed == {"marks of optimizers": 1}
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -64,8 +64,9 @@ def is_capturing() -> bool:
     return bool(torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing())
 
 
-def describe(module: nn.Module) -> Layer:
-    """Everything about a layer that shapes and dtypes of its ops do not tell. Called inside `unseen`."""
+def describe(module: nn.Module, dense: Collection[int] = ()) -> Layer:
+    """Everything about a layer that shapes and dtypes of its ops do not tell. Called inside `unseen`, with the ids of
+    weights that are known to be dense."""
     held = own_parameters(module)
     weight = own(module)
     first = weight if weight is not None else next((p for p in held if p.dim() > 1), held[0] if held else None)
@@ -90,7 +91,7 @@ def describe(module: nn.Module) -> Layer:
         weight_bytes=kept,
         weights=widths.weights if widths else None,
         activations=widths.activations if widths else None,
-        density=_density(module, weight),
+        density=_density(module, weight, dense),
         trains=any(p.requires_grad for p in known if p.dim() >= 2),
         unknown=unknown,
     )
@@ -141,7 +142,32 @@ def _is_semi_structured(tensor: Any) -> bool:
     return type(tensor).__name__.startswith("SparseSemiStructured")
 
 
-def _density(module: nn.Module, weight: Any) -> float:
+def dense_among(weights: Iterable[Any]) -> frozenset[int]:
+    """Those with few zeros, by their ids: asked of all at once, as a GPU is waited for each time it is asked. Called
+    inside `unseen`."""
+    samples = {id(weight): sample for weight in weights if (sample := _sample(weight)) is not None}
+    found: set[int] = set()
+    for device in {sample.device for sample in samples.values()} if not is_capturing() else ():
+        here = {key: sample for key, sample in samples.items() if sample.device == device}
+        counts = torch.stack([torch.count_nonzero(sample) for sample in here.values()]).tolist()
+        found |= {
+            key
+            for (key, sample), count in zip(here.items(), counts, strict=True)
+            if sample.numel() - count <= _SPARSE * sample.numel()
+        }
+    return frozenset(found)
+
+
+def _sample(weight: Any) -> Tensor | None:
+    """Some values of a plain matrix."""
+    if type(weight) not in (Tensor, nn.Parameter) or weight.layout is not torch.strided or weight.is_meta:
+        return None
+    if not weight.is_floating_point() or weight.dim() < 2 or not weight.numel() or weight.dtype.itemsize == 1:
+        return None
+    return weight.detach().reshape(-1)[:: max(weight.numel() // _SAMPLE, 1)]
+
+
+def _density(module: nn.Module, weight: Any, dense: Collection[int]) -> float:
     """The share of weights that are not zero: of a pruning mask, a sparse layout, or a dense tensor full of zeros."""
     masks = [tensor for name, tensor in module._buffers.items() if name.endswith("_mask") and tensor is not None]
     masks = [mask for mask in masks if mask.dim() > 1]
@@ -157,14 +183,9 @@ def _density(module: nn.Module, weight: Any) -> float:
     if weight.layout in (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
         stored = weight._nnz() if weight.layout is torch.sparse_coo else weight.values().numel()
         return float(stored / max(weight.numel(), 1))
-    plain = type(weight) in (Tensor, nn.Parameter) and weight.is_floating_point() and weight.dim() >= 2
-    if not plain or weight.is_meta or not weight.numel() or weight.dtype.itemsize == 1:
+    if id(weight) in dense or _sample(weight) is None or dense_among([weight]):
         return 1.0
-    step = max(weight.numel() // _SAMPLE, 1)
-    sample = weight.detach().reshape(-1)[::step]
-    zeros = sample.numel() - int(torch.count_nonzero(sample))
-    # all zero is no pruning but a beginning: the second matrix of a LoRA adapter
-    return (_share(weight) or 1.0) if zeros > _SPARSE * sample.numel() else 1.0
+    return _share(weight) or 1.0  # all zero is no pruning but a beginning: the second matrix of a LoRA adapter
 
 
 def _share(tensor: Tensor) -> float:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from torch import nn
 
 from bitwatt.backends.torch.layers import (
+    dense_among,
     describe,
     has_weights,
     is_capturing,
@@ -165,15 +167,18 @@ class Scopes:
                 self._layers[scope] = self._look(module)
 
     def _describe(self, root: str, module: nn.Module) -> None:
-        for name, child in _modules(module).items():
-            scope = _join(root, _unwrapped(module, name))
-            if self._known.get(child) is None:
-                self._known.put(child, scope)
-            held = own_parameters(child)
-            for parameter in held:
-                self._owners.put(parameter, scope)
-            if held or scope not in self._layers:
-                self._layers[scope] = self._look(child, scope)
+        children = _modules(module)
+        with unseen():
+            dense = dense_among(own(child) for child in children.values())
+            for name, child in children.items():
+                scope = _join(root, _unwrapped(module, name))
+                if self._known.get(child) is None:
+                    self._known.put(child, scope)
+                held = own_parameters(child)
+                for parameter in held:
+                    self._owners.put(parameter, scope)
+                if held or scope not in self._layers:
+                    self._layers[scope] = self._look(child, scope, dense)
 
     def called(self, scope: str, module: nn.Module) -> str:
         """A module is called at `scope` for the first time, or with other weights than before: the scope to count it
@@ -198,7 +203,7 @@ class Scopes:
             if inputs is not None:
                 self._layers[scope] = replace(layer, activations=inputs)
 
-    def _look(self, module: nn.Module, scope: str = "") -> Layer:
+    def _look(self, module: nn.Module, scope: str = "", dense: frozenset[int] | None = None) -> Layer:
         """What the module is, found out once for each weight it has. Reading a value would end the capture of a graph:
         then it is put off."""
         known, weight = self._looked.get(module), _weight(module)
@@ -206,8 +211,8 @@ class Scopes:
             if is_capturing():
                 self._later[scope] = weakref.ref(module)
                 return Layer(type(module).__name__)
-            with unseen():
-                known = self._looked.put(module, (weight, describe(module)))
+            with unseen() if dense is None else nullcontext():
+                known = self._looked.put(module, (weight, describe(module, dense or ())))
         return known[1]
 
     def _first_call(self, scope: str, module: nn.Module) -> str:

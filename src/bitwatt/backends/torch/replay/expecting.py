@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,8 +16,8 @@ from torch.nn.modules import module as _everywhere
 
 from bitwatt.backends.torch.replay.functions import standing
 from bitwatt.backends.torch.replay.losses import behind, taken
-from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, hung, in_use, quick
-from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, QUIET, over, stepping
+from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, quick
+from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, QUIET, over
 from bitwatt.context import CONTEXT
 
 if TYPE_CHECKING:
@@ -44,7 +43,9 @@ Expected = Callable[..., bool]
 #: What few programs change without a word is looked at in one lap of sixteen; of models also where a row ends. Of rows
 #: in which all that is called is torch's own, after so many laps, it is one of sixty-four, and so are which parameters
 #: have gradients, options of optimizers, what a model is given but for its sizes, and what kind of number a loss is.
-SELDOM, RARELY, SURE = 15, 63, 256
+SELDOM, RARELY, SURE = 15, 63, 128
+#: In the last lap of a row all of it is.
+EVERY = 1 << 62
 
 
 def is_quiet(step: Step, structures: Structures) -> bool:
@@ -80,8 +81,13 @@ class Event(ABC):
         """Whether other parameters get gradients than those known, and nobody has announced it."""
         return False
 
+    @property
+    def turned_unheard(self) -> bool:
+        """Whether an optimizer has other options in use than those known."""
+        return False
 
-class _Call(Event):
+
+class ExpectedCall(Event):
     __slots__ = (
         "alone", "attributes", "dtype", "grad", "inference", "inside", "model", "mute", "needs", "news", "number",
         "quiet", "row", "seen", "shape", "simple", "stamp", "state", "structures", "told", "values",
@@ -164,8 +170,8 @@ class _Call(Event):
 
     def _other(self) -> bool:
         """Something is not as known that is not looked at in each lap."""
-        if self.pace.rarely:
-            self.row.learner.tally.disagrees("marks of calls")  # since when is not known
+        if self.pace.rarely:  # since when is not known
+            self.row.learner.tally.disagrees("marks of calls")
         return False
 
     @property
@@ -181,7 +187,7 @@ class _Call(Event):
             return False
 
 
-class _Backward(Event):
+class ExpectedBackward(Event):
     __slots__ = (
         "_like", "adds", "compiled", "dtype", "first", "follows", "gap", "led", "of", "options", "others", "row",
         "values",
@@ -241,84 +247,7 @@ class _Backward(Event):
         return tuple([quick(root) for root in roots]) == self.values
 
 
-#: Numbers that are used whatever they are: they are compared once in a row, with all others.
-_SETTLED = frozenset({"lr", "eps"})
-
-
-class _Step(Event):
-    __slots__ = ("count", "groups", "hung", "lacks", "missing", "number", "row", "states", "structures", "told")
-
-    def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
-        super().__init__(row, at, step, structures)
-        _, self.number, (self.states, self.hung, *options), missing = step.key[2]
-        self.structures, self.count, self.row = structures, len(missing), row
-        self.missing = list(missing) if any(missing) else None
-        self.lacks = missing[0] if missing else None  # a gradient of its first parameter
-        #: Of each group: how to read options that may come into use, their last values, and which of them were in use.
-        turning = [[(name, on) for name, on in used if name not in _SETTLED] for used in options]
-        self.groups: list[list[Any]] = [
-            [itemgetter(*[name for name, _ in used]) if used else len, None, used] for used in turning
-        ]
-        self.told = -1  # of what was announced, up to where it made no difference
-
-    def expected(self, kind: str, optimizer: Any = None, args: Any = (), kwargs: Any = None) -> bool:
-        pace = self.pace
-        try:
-            if (
-                id(optimizer) != self.number
-                or kwargs
-                or len(args) > 1
-                or _context() is not self.context
-                or len(optimizer.state) != self.states
-                or len(groups := optimizer.param_groups) != len(self.groups)
-            ):
-                return False
-            if pace.done & pace.rarely:
-                if (groups[0]["params"][0].grad is None) is not self.lacks:
-                    return False
-            elif not self._is_as_known(groups):
-                if pace.rarely:
-                    self.row.learner.tally.disagrees("marks of optimizers")  # since when is not known
-                return False
-            if self.structures.news != self.told:
-                now = self.structures.news
-                if hung(optimizer) != self.hung:
-                    return False
-                self.told = now
-        except Exception:
-            return False
-        if self.end is not None:
-            self.end()
-            pace.then = pace.next
-        else:
-            pace.at, pace.then = self.after, self.next
-        pace.next = stepping
-        return True
-
-    def _is_as_known(self, given: Any) -> bool:
-        """Whether the same parameters have gradients, and the same options are in use."""
-        left = self.count
-        if self.missing is None:
-            for group in given:
-                parameters = group["params"]
-                left -= len(parameters)
-                for parameter in parameters:
-                    if parameter.grad is None:
-                        return False
-            if left:
-                return False
-        elif [p.grad is None for group in given for p in group["params"]] != self.missing:
-            return False
-        for group, known in zip(given, self.groups):  # noqa: B905
-            values = known[0](group)
-            if values != known[1]:  # a number that follows a schedule is in use as before
-                if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:
-                    return False
-                known[1] = values
-        return True
-
-
-class _Whole(Event):
+class ExpectedWhole(Event):
     """A batch that is read, or a CUDA graph that is replayed: the mark is all there is."""
 
     __slots__ = ("values", "who")
@@ -340,7 +269,7 @@ class _Whole(Event):
         return True
 
 
-class _Function(_Whole):
+class ExpectedFunction(ExpectedWhole):
     __slots__ = ("inside", "parts", "structures")
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
@@ -372,8 +301,3 @@ class _Function(_Whole):
         ):
             return False
         return bool(arguments(args, kwargs, sizes=True) == self.values) and self._passes()
-
-
-KINDS: dict[str, type[Event]] = {
-    "call": _Call, "backward": _Backward, "step": _Step, "function": _Function, "fetch": _Whole, "graph": _Whole,
-}  # fmt: skip

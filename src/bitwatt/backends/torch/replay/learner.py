@@ -264,7 +264,9 @@ class Learner(Laps):
 
     def _end_unit(self, *, watch: bool = False) -> None:
         last, start = self.node, self.start
-        if self._counted_here:
+        told = self.structures
+        plain = self._counted_here and told is not None and all(is_torchs(step, told) for step in self.path)
+        if plain:
             self._recall()
         if self._counted_here or self._doubted:
             known = all(step.event.ready(self.sampling) for step in self.path)
@@ -277,13 +279,11 @@ class Learner(Laps):
             self.tally.counted += 1
             self._ask_allocator()
             self._weigh_gaps(start)
-            told = self.structures
-            plain = known and told is not None and all(is_torchs(step, told) for step in self.path)
             if known and start.safe:
                 self.tally.looks += 1
                 varies = self.sampling and any(step.event.varies for step in self.path)
                 start.interval = min(8 * start.interval, _SAMPLED if varies else _SELDOMER if plain else _SELDOM)
-            elif plain:
+            elif known and plain:
                 start.interval = max(start.interval, _PLAIN)
             start.countdown = self._random.randint(start.interval // 2 + 1, start.interval)
         else:

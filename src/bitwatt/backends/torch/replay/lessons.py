@@ -129,7 +129,9 @@ class Lesson:
     def recall(self, twin: Lesson) -> None:
         """The same event was counted elsewhere: what it did there is a look, too, whatever its phases were called."""
         alike = (self.nodes, self.inside, self.calls) == (twin.nodes, twin.inside, twin.calls)
-        if alike and self.streak == 1 and not (self.changes or twin.changes) and _ops(self.rows) == _ops(twin.rows):
+        if not alike or self.streak != 1 or self.changes or twin.changes:
+            return
+        if self.rows == twin.rows or _ops(self.rows) == _ops(twin.rows):
             self.streak += twin.streak
 
     @property

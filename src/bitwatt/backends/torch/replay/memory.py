@@ -201,8 +201,9 @@ class Memory:
                 self.step.node.families = None
 
     def _recall(self) -> None:
-        """A program's first unit begins where no other one does. What the second does alike has been seen twice."""
-        opening, self._opening = self._opening, [] if self.start.form is not None else self.path
+        """A program's first unit begins where no other one does. What the second does alike has been seen twice. For
+        units in which all is torch's own: others might do the same twice by chance."""
+        opening, self._opening = self._opening, [] if isinstance(self.start.form, tuple) else self.path
         for before, step in zip(opening, self.path, strict=False):
             if before.key[1:] == step.key[1:]:
                 step.event.recall(before.event)

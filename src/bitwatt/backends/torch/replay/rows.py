@@ -98,6 +98,8 @@ class Rows(Memory):
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
         if not row.lasts(self.structures):
             self.tally.disagrees("marks of models")
+        if row.turned_unheard:
+            self.tally.disagrees("marks of optimizers")
         if row.excuses:
             self.seq = _sequence() - row.gap(at)
         spent = self._began - self._swift_from if done else 0.0

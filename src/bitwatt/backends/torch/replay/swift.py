@@ -11,7 +11,20 @@ import time
 from typing import TYPE_CHECKING
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.expecting import KINDS, RARELY, SELDOM, SURE, is_quiet, is_torchs
+from bitwatt.backends.torch.replay.expecting import (
+    EVERY,
+    RARELY,
+    SELDOM,
+    SURE,
+    Event,
+    ExpectedBackward,
+    ExpectedCall,
+    ExpectedFunction,
+    ExpectedWhole,
+    is_quiet,
+    is_torchs,
+)
+from bitwatt.backends.torch.replay.expecting_steps import ExpectedStep
 from bitwatt.backends.torch.replay.pace import over
 from bitwatt.backends.torch.trail import Stretch, chained
 
@@ -26,6 +39,10 @@ _now = time.perf_counter
 #: Laps in a row: so many at first, four times as many each time, at most. Then one is timed event by event, and after
 #: it the code between events is watched for one unit.
 FIRST, MOST = 64, 4096
+KINDS: dict[str, type[Event]] = {
+    "call": ExpectedCall, "backward": ExpectedBackward, "step": ExpectedStep, "function": ExpectedFunction,
+    "fetch": ExpectedWhole, "graph": ExpectedWhole,
+}  # fmt: skip
 
 
 class Row:
@@ -33,7 +50,7 @@ class Row:
 
     __slots__ = (
         "called", "compiled", "ends", "events", "expects", "first", "frames", "inside", "kinds", "lanes", "learner",
-        "made", "models", "nodes", "pace", "quiet", "ran", "sure", "token",
+        "made", "models", "nodes", "pace", "quiet", "ran", "token", "turn",
     )  # fmt: skip
 
     def __init__(self, learner: Rows, structures: Structures, lanes: tuple[Lane, ...]) -> None:
@@ -53,7 +70,7 @@ class Row:
             self.inside.append(self.inside[-1] + (0 if is_quiet(step, structures) else ran(step.event)[1]))
         self.kinds: list[str] = [step.key[2][0] for step in steps]
         self.models = [(number, structures.states[number]) for step in steps for number in _models(step)]
-        self.sure = -1  # after so many laps
+        self.turn = -1  # after so many laps another share of them is looked at closely
         self.quiet = all(is_torchs(step, structures) for step in steps)
         self.made, self.called = self.nodes[-1], self.inside[-1]  # graph nodes in a lap, and modules
         self.token = steps[0].key[1].token
@@ -74,8 +91,8 @@ class Row:
         pace.entered += self.called
         pace.at = 0
         pace.done = done = pace.done + 1
-        if done == self.sure:
-            pace.seldom = pace.rarely = RARELY
+        if done == self.turn:
+            self._turn()
         pace.next = self.first if done < pace.laps and self.token.open else over
         return True
 
@@ -86,12 +103,24 @@ class Row:
 
     def begin(self) -> None:
         """The first lap begins: what is not likely to change is looked at in each until the lanes are well known."""
-        known = min(lane.laps for lane in self.lanes)
-        sure = self.quiet and known >= SURE
-        self.pace.seldom, self.pace.rarely = (RARELY, RARELY) if sure else (SELDOM, 0)
-        self.sure = SURE - known if self.quiet else -1
+        known, last = min(lane.laps for lane in self.lanes), self.pace.laps - 1
+        self.pace.seldom, self.pace.rarely, self.turn = SELDOM, 0, last
+        if self.quiet and known >= SURE:
+            self.pace.seldom = self.pace.rarely = RARELY
+        elif self.quiet:
+            self.turn = min(SURE - known, last)
         for event in self.events:
             event.begin()
+
+    def _turn(self) -> None:
+        """The lanes are well known now; or this is the last lap: what has changed since they were looked at closely is
+        found before the row ends, as the next unit would take it for a mark of its own."""
+        pace, last = self.pace, self.pace.laps - 1
+        if pace.done < last:
+            pace.seldom = pace.rarely = RARELY
+        else:
+            pace.seldom, pace.rarely = EVERY, pace.rarely and EVERY
+        self.turn = last
 
     @property
     def excuses(self) -> bool:
@@ -108,6 +137,11 @@ class Row:
             for number, state in self.models
             if state.model.stamp == structures.stamp and state.model.number == number
         )
+
+    @property
+    def turned_unheard(self) -> bool:
+        """Whether options of optimizers have come into use since they were last looked at."""
+        return bool(self.pace.rarely) and any(event.turned_unheard for event in self.events)
 
     @property
     def trail(self) -> Stretch:
