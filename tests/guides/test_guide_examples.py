@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import bitwatt
 
@@ -123,7 +124,9 @@ def test_quantised_llm(folder: Path) -> None:
         pytest.importorskip(library)
     command = "python examples/quantised_llm.py"
     printed = run(folder, command)
-    agrees("quantised-llm", command, printed)
+    with_vnni = torch.cpu._is_vnni_supported() and not torch.cpu._is_amx_tile_supported()  # as torchao asks
+    told = printed if with_vnni else printed.replace("4.48 G     466 M", "4.62 G     470 M")
+    agrees("quantised-llm", command, told)
     table = {line[:28].strip(): line[28:].split() for line in printed.splitlines() if line[28:29] == " "}
     # One row: q and o, k and v (half as wide), three of the feed-forward.
     products = 64 * 4 * (2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 704)
