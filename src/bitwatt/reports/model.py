@@ -205,7 +205,7 @@ class View:
             )
             for group in groups
         ]
-        return top(lines, limit)
+        return top(self._ranked(lines), limit)
 
     def amount(self, line: Line) -> int | None:
         return line.amounts.get(self.model.name)
