@@ -46,7 +46,8 @@ class Observer:
         self._spans: list[Span] = []
         self._threads: dict[int, int] = {}
         self._first_batch: float | None = None  # when a loader first handed one out
-        self._ended: list[tuple[str, float, float, int]] = []  # phase, begin, seconds, thread: not in the sums yet
+        #: Phase, begin, seconds, thread: not in the sums yet. Who appends to it beyond NOTED calls `add_up`.
+        self.ended: list[tuple[str, float, float, int]] = []
 
     def enter(self, path: tuple[str, ...]) -> tuple[str, float, Any]:
         if not self.nvtx:
@@ -58,17 +59,20 @@ class Observer:
     def leave(self, mark: tuple[str, float, Any]) -> None:
         """Only noted here, which is quick: phases may be as short, and as many, as calls of a method."""
         phase, began, marked = mark
-        ended = self._ended
+        ended = self.ended
         ended.append((phase, began, time.perf_counter() - began, threading.get_ident()))
         if marked is not None:
             marked[0].range_end(marked[1])
         if len(ended) >= NOTED:
-            with self._lock:
-                self._add()
+            self.add_up()
+
+    def add_up(self) -> None:
+        with self._lock:
+            self._add()
 
     def _add(self) -> None:
-        batch = self._ended[:]
-        del self._ended[: len(batch)]  # other threads may have noted more by now
+        batch = self.ended[:]
+        del self.ended[: len(batch)]  # other threads may have noted more by now
         for phase, began, seconds, ident in batch:
             sums = self._phases.setdefault(phase, [0, 0.0])
             sums[0] += 1

@@ -14,13 +14,13 @@ from typing import Any
 from bitwatt.backends.harvest import Folder
 from bitwatt.backends.sklearn import facts
 from bitwatt.backends.sklearn.plans import Plan
-from bitwatt.context import phase_path
+from bitwatt.context import Context, entered, phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer, Op
 
 #: What was called: the method, parameters and facts of the fitted estimator, arguments and result, what probes saw.
 #: Objects go by their identity. Equal calls need not have equal ones: the ledger finds them.
-Call = tuple[Plan, facts.Pair, facts.Given, tuple[tuple[tuple[Any, ...], int], ...]]
+Call = tuple[Plan, facts.Told, facts.Given, tuple[tuple[tuple[Any, ...], int], ...]]
 #: Phase, scope, and what was called there.
 Note = tuple[str, str, Call]
 
@@ -30,11 +30,11 @@ MANY = 256
 
 
 def _told(call: Call, arguments: dict[tuple[Plan, facts.Given], facts.Items]) -> Op:
-    plan, (parameters, learnt), given, probes = call
+    plan, (parameters, learnt, went), given, probes = call
     named = arguments.get((plan, given))
     if named is None:
         named = arguments[plan, given] = facts.named(plan.function, given.values, given.keywords)
-    known = parameters.items + learnt.items + named
+    known = parameters.items + learnt.together(went) + named
     if probes:
         known += (("probes", _sorted([(*what, times) for what, times in probes])),)
     return Op(plan.name, known, (given.out,) if given.out is not None else ())
@@ -51,16 +51,28 @@ class Calls:
     """Of one session and one path of the user's phases. Who appends to `waiting` beyond MANY calls `count`."""
 
     def __init__(
-        self, phases: tuple[str, ...], layers: dict[str, Layer], lost: Callable[[str, Exception], None]
+        self, context: Context, layers: dict[str, Layer], lost: Callable[[str, Exception], None]
     ) -> None:
-        self._phases, self._layers, self._lost = phases, layers, lost
+        self._context, self._layers, self._lost = context, layers, lost
         self._ops: dict[Call, Op] = {}
         self._arguments: dict[tuple[Plan, facts.Given], facts.Items] = {}  # of them, by name
-        self._paths: dict[str, str] = {}  # of phases that were found
         self._kinds: dict[type, Layer] = {}
         self.waiting: list[Note] = []
+        self.paths: dict[str, str] = {}  # of phases that were found and are too short to be measured one by one
+        self.seconds: dict[str, float] = {}  # by phase that was found
         self._ledger = Ledger()
         self._lock = threading.Lock()
+
+    def begin(self, phase: str) -> Any:
+        """The outermost call of a phase that is not in `paths` begins: for `context.left`, where that wants to know."""
+        mark, observer = entered(self._context, phase), self._context.token.observer
+        if mark is not None and (mark[0] is not None or observer.nvtx):
+            return mark
+        self.paths[phase] = self._path(phase)  # the meter does not ask again
+        return None
+
+    def _path(self, phase: str) -> str:
+        return phase_path(phase, self._context.phases, self._context.phases)
 
     def add(self, rows: Iterable[Row]) -> None:
         with self._lock:
@@ -82,7 +94,7 @@ class Calls:
         del self.waiting[: len(batch)]  # other threads may have noted more by now
         if len(self._ops) >= MANY:
             self._ops, self._arguments = {}, {}
-        ops, paths, layers, add = self._ops, self._paths, self._layers, self._ledger.add
+        ops, paths, layers, add = self._ops, dict[str, str](), self._layers, self._ledger.add
         for (found, scope, call), times in Counter(batch).items():
             op = ops.get(call)
             if op is None:
@@ -93,7 +105,7 @@ class Calls:
                     self._lost(f"{plan.kind.__name__}.{plan.method}", error)
                     continue
             if found not in paths:
-                paths[found] = phase_path(found, self._phases, self._phases)
+                paths[found] = self._path(found)
             add(paths[found], scope, op, times)
             if scope not in layers:
                 kind = call[0].kind

@@ -13,7 +13,7 @@ from numpy import ndarray
 from bitwatt.backends.sklearn import learnt as learning
 from bitwatt.backends.sklearn import specs
 from bitwatt.backends.sklearn.learnt import Facts, Items, Kind, Known, Later, Reader
-from bitwatt.backends.sklearn.specs import MANY, PLAIN, UNKNOWN
+from bitwatt.backends.sklearn.specs import MANY, PLAIN, SHORT, UNKNOWN
 from bitwatt.records import TensorSpec
 
 __all__ = ["Facts", "Items", "Known", "Later", "Reader", "facts", "given", "known", "named", "passes", "whole"]
@@ -31,11 +31,11 @@ class Given:
 
 _readers: dict[str, Reader] = {}
 _kinds: dict[type, Kind] = {}
-#: What is told of parameters, and of what was learnt.
-Pair = tuple[Known, Known]
+#: What is told of parameters, of what was learnt, and after a fit of how it went.
+Told = tuple[Known, Known, Items]
 #: By the identity of an estimator: itself, weakly, the values of its parameters when they were last asked for, if they
-#: were plain, what was told of them, of what it has learnt, and both as methods have it that are no fits.
-_last: dict[int, tuple[Any, tuple[Any, ...] | None, Known, Known, Pair]] = {}
+#: were plain, and what is told of it by methods that are no fits.
+_last: dict[int, tuple[Any, tuple[Any, ...] | None, Told]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
 _settings: dict[tuple[Any, ...], Known] = {}
 _given: dict[tuple[Any, ...], Given] = {}
@@ -104,8 +104,20 @@ def given(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Give
         key = [specs.output(result)]
     if kwargs:
         key += (tuple(kwargs),)
-        specs.marks(kwargs.values(), key)
-    specs.marks(args, key)
+    for value in (*kwargs.values(), *args) if kwargs else args:  # what decides what `specs.told` says of it
+        kind = type(value)
+        if kind is ndarray:
+            shape = value.shape
+            if len(shape) > 1:
+                key += shape, value.dtype, value.flags.fnc
+            elif shape and shape[0] > SHORT:
+                key += shape, value.dtype
+            else:
+                key += specs.mark(value)
+        elif kind in PLAIN:
+            key += kind, value  # 1 and 1.0 and True are equal, and not the same
+        else:
+            key += specs.mark_of(value)
     place = tuple(key)
     known = _given.get(place)
     if known is None:
@@ -131,9 +143,9 @@ def hyper_parameters(estimator: Any) -> Items:
     return _set(about, _values(about, estimator.__dict__))[1].items
 
 
-def known(estimator: Any, fresh: bool) -> Pair:
+def known(estimator: Any, fresh: bool) -> Told:
     """Its parameters, and what it has learnt, which is remembered until it is fitted again. Estimators of which the
-    same is known share the answer, which saves most of the time. `fresh` is after a fit."""
+    same is known share the answer, which saves most of the time. `fresh` is after a fit, which also tells how it went."""
     kind, held = type(estimator), estimator.__dict__
     about = _kinds.get(kind) or _kind(kind)
     try:
@@ -141,24 +153,32 @@ def known(estimator: Any, fresh: bool) -> Pair:
     except KeyError:
         values = _values(about, held)
     last = _last.get(id(estimator))
-    if last is not None and last[0]() is estimator:
-        same = last[1] is not None and all(map(is_, values, last[1]))  # the same objects: none need be looked at
-        if same and not fresh:
-            return last[4]
-        plain, told = last[1:3] if same else _set_again(about, values)
-        learnt = about.learnt(estimator, held) if fresh else last[3]
-        if last[3] is learnt and last[2] is told and last[1] == plain:
-            return (told, learnt) if fresh else last[4]
-    else:
-        plain, told = _set_again(about, values)
-        learnt = about.learnt(estimator, held)
-    pair = (told, learnt)
-    after = pair if learnt.lasting is learnt else (told, learnt.lasting)
-    if kind.__weakrefoffset__:  # else it allows no weak references
+    if last is not None:
+        met, plain, told = last
+        if met() is estimator:
+            same = plain is not None and all(map(is_, values, plain))  # the same objects: none need be looked at
+            if not fresh:
+                if same:
+                    return told
+                learnt, went = told[1:]
+            else:
+                learnt, went = about.learnt(estimator, held)
+                if same and told[1] is learnt:
+                    return (told[0], learnt, went) if went else told
+            return _remember(estimator, _set_again(about, values), learnt, went)
+    return _remember(estimator, _set_again(about, values), *about.learnt(estimator, held), fresh)
+
+
+def _remember(
+    estimator: Any, of: tuple[tuple[Any, ...] | None, Known], learnt: Known, went: Items, fresh: bool = True
+) -> Told:
+    plain, settings = of
+    told = (settings, learnt, ())
+    if type(estimator).__weakrefoffset__:  # else it allows no weak references
         if len(_last) > MANY:
             _last.clear()
-        _last[id(estimator)] = (weakref.ref(estimator), plain, told, learnt, after)
-    return pair if fresh else after
+        _last[id(estimator)] = (weakref.ref(estimator), plain, told)
+    return (settings, learnt, went) if went and fresh else told
 
 
 def _values(about: Kind, held: Mapping[str, Any]) -> tuple[Any, ...]:

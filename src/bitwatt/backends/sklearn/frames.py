@@ -14,8 +14,9 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 class Frame:
-    """One call of a method of an estimator, or a fold of a cross-validation (`estimator` is then None). It has no
-    constructor: there is one for every call, and only what differs is set (`framed` makes the rarer ones)."""
+    """A call of an estimator, with those of its own methods that it calls in turn (`method` is the one under way); or a
+    fold of a cross-validation (`estimator` is then None). It has no constructor: there is one for every call, and only
+    what differs is set (`framed` makes the rarer ones)."""
 
     estimator: Any = None
     method: str
@@ -28,9 +29,8 @@ class Frame:
     again: tuple[Any, ...] | None = None  # what a probe was called with last, and the sizes it read
     began = 0.0  # by the clock, for the outermost
     mark: Any = None  # of the meter's, for the outermost
-    outer: Frame | None = None  # the method of the same estimator that called this one
-    told: tuple[Any, Any] | None = None  # parameters and facts, as such a method that it called has read them
-    held: Mapping[str, Any] | None = None  # attributes of the estimator then, if both are fits
+    told: tuple[Any, ...] | None = None  # parameters and facts, as a method that was called in turn has read them
+    held: Mapping[str, Any] | None = None  # attributes of the estimator then, if that was a fit
 
     def parts(self) -> Parts:
         """What this estimator calls its parts."""

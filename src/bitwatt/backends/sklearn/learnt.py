@@ -6,6 +6,7 @@ only that is read which decides whether it tells the same.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
@@ -23,6 +24,11 @@ Reader = Callable[[Any], Facts]
 
 #: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
 _NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_samples_seen_", "n_steps_"})
+#: Classes of most attributes, and their names where code is written.
+_CLASSES: dict[Any, str] = {
+    int: "int", bool: "bool", str: "str", float: "float", float64: "float64", type(None): "NoneType", ndarray: "ndarray",
+}  # fmt: skip
+Marking = Callable[[Mapping[str, Any]], tuple[Any, ...] | None]
 
 
 class Later:
@@ -38,12 +44,11 @@ class Later:
 class Known:
     """Facts as one object, the same for all that are equal: who counts calls tells them apart by its identity."""
 
-    __slots__ = ("_items", "_later", "lasting")
+    __slots__ = ("_items", "_later", "names")
 
-    def __init__(self, items: Items, later: bool = False) -> None:
+    def __init__(self, items: Items, later: bool = False, names: tuple[str, ...] = ()) -> None:
         self._items, self._later = items, later
-        #: Without what only a fit depends on.
-        self.lasting = self
+        self.names = names  # in their order, with those that tell how a fit went
 
     @property
     def items(self) -> Items:
@@ -53,17 +58,23 @@ class Known:
             self._items, self._later = tuple([pair for part in parts for pair in part]), False
         return self._items
 
+    def together(self, went: Items) -> Items:
+        """With what tells how a fit went, each in its place."""
+        if not went:
+            return self.items
+        found = {**dict(went), **dict(self.items)}
+        order = {name: found.pop(name) for name in self.names if name in found}
+        return (*order.items(), *found.items())
+
 
 #: What was read of attributes: what decides what is told of them, that, all that is known, and what readers told
 #: beside it.
-_Alike = tuple[list[Any], Facts, Known, Facts]
+_Alike = tuple[tuple[Any, ...], Facts, Known, Facts]
 _learnt: dict[tuple[Any, ...], _Alike] = {}
-_lasting: dict[tuple[Any, ...], Known] = {}
 
 
 def forget() -> None:
     _learnt.clear()
-    _lasting.clear()
 
 
 def picker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
@@ -77,32 +88,55 @@ class Holding:
     """What estimators of a class hold by name, and what the last of them was like. Attributes that came with a fit tell
     something. Several threads may ask at once: but for `alike` it never changes."""
 
-    __slots__ = ("alike", "keys", "marked", "names", "news", "pick")
+    __slots__ = ("alike", "keys", "marks", "names", "went")
 
-    def __init__(self, keys: tuple[str, ...] = ()) -> None:
-        self.keys = keys
-        self.names = tuple([name for name in keys if name.endswith("_") and not name.startswith("_")])
-        self.news = tuple([name for name in self.names if name in _NEWS])
-        stays = tuple([name for name in self.names if name not in _NEWS])
-        self.marked = stays + self.news
-        self.pick = picker(stays)
+    def __init__(self, held: Mapping[str, Any], passing: frozenset[str]) -> None:
+        self.keys = [*held]
+        self.names = tuple([name for name in held if name.endswith("_") and not name.startswith("_")])
+        self.went = tuple([name for name in self.names if name in passing])
+        self.marks = _marking({name: held[name] for name in self.names if name not in passing})
         self.alike: _Alike | None = None
 
-    def attributes(self, marks: list[Any], held: Mapping[str, Any], alike: _Alike | None) -> Facts:
-        """Sizes and numbers of things: those that differ from what was read last are told anew."""
-        if alike is None:
-            return {name: _told(name, held[name]) for name in self.names}
-        found = alike[1].copy()
-        for name, mark, before in zip(self.marked, marks, alike[0], strict=True):
-            if mark != before:
-                found[name] = _told(name, held[name])
-        return found
+    def told(self, held: Mapping[str, Any]) -> Facts:
+        """Sizes and numbers of things."""
+        return {name: _told(name, held[name]) for name in self.names if name not in self.went}
 
-    def leave_out(self, gone: frozenset[str], found: _Alike) -> None:
-        marks, _, told, more = found
-        stays = [(name, mark) for name, mark in zip(self.marked, marks, strict=True) if name not in gone]
-        lasting = Known(tuple([pair for pair in told.items if pair[0] not in gone]))
-        told.lasting = _lasting.setdefault((*stays, *more.items()), lasting)
+
+def _marking(attributes: Mapping[str, Any]) -> Marking:
+    """A function from what an estimator holds to what decides what `_told` says of these attributes; None where one of
+    them is of another class than here, or no longer short. It is asked for after every fit, so it is written out: a
+    line for each attribute, as `namedtuple` does."""
+    reads, same, marks = [], ["True"], []
+    for i, (name, value) in enumerate(attributes.items()):
+        kind = type(value)
+        reads.append(f"    v{i} = held[{name!r}]\n")
+        if kind in _CLASSES:
+            same.append(f"type(v{i}) is {_CLASSES[kind]}")
+        if kind is ndarray:
+            if value.ndim == 1 and value.shape[0] <= SHORT and value.dtype.kind in "iu" and name not in _NEWS:
+                same.append(f"v{i}.size <= {SHORT}")
+                marks.append(f"v{i}.dtype, *v{i}.tolist()")  # it is told as it is
+            else:
+                marks.append(f"v{i}.shape, v{i}.dtype" + f", v{i}.flags.fnc" * (value.ndim > 1))
+        elif kind not in _CLASSES:
+            marks.append(f"*of({name!r}, v{i})")
+        elif kind in (int, bool, str) and name not in _NEWS:  # of others all that is told is that they are there
+            marks.append(f"v{i}")
+    told = f"({', '.join(marks)},)" if marks else "()"
+    return _written(f"def marks(held):\n{''.join(reads)}    if {' and '.join(same)}:\n        return {told}\n")
+
+
+@functools.lru_cache(1_000)
+def _written(source: str) -> Marking:
+    """Compiling it takes as long as a fit: it outlives sessions, and holds nothing of a program's."""
+    names = {name: kind for kind, name in _CLASSES.items()} | {"of": _typed}
+    exec(source, names)
+    return names["marks"]
+
+
+def _typed(name: str, value: Any) -> tuple[Any, Any]:
+    told = _told(name, value)
+    return type(told), told
 
 
 class Kind:
@@ -116,70 +150,57 @@ class Kind:
         self.values = picker(parameters)
         #: By values of parameters: equal ones that were last asked for, if they were plain, and what was told then.
         self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], Known]] = {}
-        self.last = Holding()
+        self.last: Holding | None = None
 
     def forget(self) -> None:
         self.set.clear()
-        self.last = Holding()
+        if self.last is not None:
+            self.last.alike = None
 
-    def learnt(self, estimator: Any, held: Mapping[str, Any]) -> Known:
-        keys, one = tuple(held), self.last
-        if keys != one.keys:  # to compare takes less than to hash
-            one = self.last = Holding(keys)
-        marks = _marks(one.pick(held))
-        for name in one.news:
-            told = _told(name, held[name])
-            marks.append((type(told), told))
+    def learnt(self, estimator: Any, held: Mapping[str, Any]) -> tuple[Known, Items]:
+        """What it tells, and beside it how its last fit went."""
+        one = self.last
+        marks = one.marks(held) if one is not None and one.keys == [*held] else None  # to compare takes less than to hash
+        if one is None or marks is None:
+            one = self.last = Holding(held, self.passing)
+            marks = one.marks(held) or ()
+        went: Items = ()
+        for name in one.went:
+            value = held[name]
+            if type(value) is ndarray and value.dtype.kind in "iu" and 0 < value.size <= SHORT:  # most of the time
+                value = tuple(value.tolist()) if value.ndim == 1 else _told(name, value)
+            elif type(value) is not int:
+                value = _told(name, value)
+            if value is not UNKNOWN:
+                went += ((name, value),)
         more: Facts = {}
         for reader in self.readers:
             more |= reader(estimator)
         alike = one.alike
+        if alike is not None and alike[0] == marks:
+            if alike[3] == more:  # most of the time
+                return alike[2], went
+            attributes: Facts | None = alike[1]
+        else:
+            attributes = None
         if more and Later in map(type, more.values()):  # nobody knows yet what that will be
-            attributes = one.attributes(marks, held, alike)
-            told = Known(_items(attributes, more), later=True)
-            one.alike = marks, attributes, told, {}
-            return told
-        if alike is not None and alike[0] == marks and alike[3] == more:  # most of the time
-            return alike[2]
-        place = (one.names, self.passing, *marks, *more.items())
+            attributes = attributes or one.told(held)
+            known = Known(_items(attributes, more), True, one.names)
+            one.alike = marks, attributes, known, {}
+            return known, went
+        place = (one.names, one.went, *marks, *more.items())
         found = _learnt.get(place)
         if found is None:
             if len(_learnt) > MANY:
                 forget()
-            attributes = one.attributes(marks, held, alike)
-            found = _learnt[place] = marks, attributes, Known(_items(attributes, more)), more
-            if gone := self.passing.intersection(one.names):
-                one.leave_out(gone, found)
+            attributes = attributes or one.told(held)
+            found = _learnt[place] = marks, attributes, Known(_items(attributes, more), names=one.names), more
         one.alike = found
-        return found[2]
+        return found[2], went
 
 
 def _items(attributes: Facts, more: Facts) -> Items:
     return tuple(({name: told for name, told in attributes.items() if told is not UNKNOWN} | more).items())
-
-
-def _marks(values: tuple[Any, ...]) -> list[Any]:
-    """What decides what `_told` says of attributes. It is asked for after every fit, as `specs.marks` is for every
-    call."""
-    found: list[Any] = []
-    for value in values:
-        kind = type(value)
-        if kind is ndarray:
-            shape = value.shape
-            if len(shape) > 1:
-                found.append((shape, value.dtype, value.flags.fnc))
-            elif shape and (shape[0] > SHORT or value.dtype.kind not in "iu"):
-                found.append((shape, value.dtype))
-            else:
-                found.append((ndarray, tuple(value.tolist()) if shape else value.item()))  # it is told as it is
-        elif kind is int or kind is str:
-            found.append((kind, value))
-        elif kind is float or kind is float64 or value is None:
-            found.append(kind)
-        else:
-            told = _told("", value)
-            found.append((type(told), told))
-    return found
 
 
 def _told(name: str, value: Any) -> Any:

@@ -10,7 +10,7 @@ from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, library_of
 from bitwatt.backends.sklearn.plans import Plan
-from bitwatt.context import CONTEXT, current
+from bitwatt.context import CONTEXT, Context, current
 
 if TYPE_CHECKING:
     from bitwatt.backends.sklearn.watch import EstimatorWatch
@@ -102,12 +102,13 @@ def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any
 
     @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:  # to take the estimator apart and put it back takes longest
-        watch = watching.now
-        if watch is None or not args:
+        watch, above = watching.now, TOP.get()
+        if watch is None or not args or (above is not None and above.silent):  # or part of a known whole
             return function(*args, **kwargs)
-        self, above = args[0], TOP.get()
-        if above is not None and (above.silent or (above.estimator is self and above.method == name)):
-            return function(*args, **kwargs)  # a parent's method of the same name, or part of a known whole
+        self = args[0]
+        inside = above is not None and above.estimator is self
+        if inside and above.method == name:  # type: ignore[union-attr]
+            return function(*args, **kwargs)  # a parent's method of the same name
         context = CONTEXT.get()
         if context is None or not context.token.open:
             context = current()
@@ -119,6 +120,8 @@ def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any
             plan = watch.plan(kind, name, function)
             if library_of(kind) in LIBRARIES:
                 plans[kind] = plan
+        if inside:
+            return _called_by_itself(watch, above, plan, function, args, kwargs, context)
         frame = watch.enter(self, plan, above, context)
         reset = TOP.set(frame)
         try:
@@ -133,3 +136,21 @@ def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any
 
     setattr(method, _MARK, True)  # nothing more: scikit-learn's `delayed` pickles what it finds on a function
     return method
+
+
+def _called_by_itself(
+    watch: EstimatorWatch, frame: Any, plan: Plan, function: Any, args: Any, kwargs: Any, context: Context
+) -> Any:
+    """A method of the estimator whose call is under way: score calls predict, predict calls decision_function. It takes
+    the place of the one that called it in its frame."""
+    method, probes = frame.method, frame.probes
+    frame.method, frame.probes, frame.silent = plan.method, {}, plan.silent
+    try:
+        result = function(*args, **kwargs) if kwargs else function(*args)
+        watch.record(frame, plan, args[1:], kwargs, result, context, method)
+    except BaseException:
+        watch.raised(frame)
+        raise
+    finally:
+        frame.method, frame.probes, frame.silent = method, probes, False
+    return result

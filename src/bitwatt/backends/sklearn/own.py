@@ -164,8 +164,8 @@ def _told(estimator: Any, function: Any, args: Any, kwargs: Any, result: Any) ->
     """What a rule may want to know: arguments, hyper-parameters, attributes of the fitted estimator; and the result."""
     known: facts.Items = ()
     if hasattr(estimator, "__dict__"):
-        parameters, learnt = facts.known(estimator, True)
-        known = parameters.items + learnt.items
+        parameters, learnt, went = facts.known(estimator, True)
+        known = parameters.items + learnt.together(went)
     given = facts.given(args, kwargs, result)
     known += facts.named(function, given.values, given.keywords)
     return known, (given.out,) if given.out is not None else ()
@@ -184,4 +184,5 @@ def _record(
     note = f"{kind}.{name} calls estimators that are counted; what it computes itself needs a rule"
     row = Row(phase, frame.scope, Op(f"{kind}.{name}", *told), 1)
     watch.add(context, [row], {frame.scope: type(frame.estimator).__name__}, [note] if delegates else ())
-    watch.clock(frame, context)
+    if frame.began:
+        watch.clock(frame, context)

@@ -14,10 +14,10 @@ FITS = frozenset({"fit", "partial_fit", "fit_transform", "fit_predict"})
 class Plan:
     """How calls of `function`, the method of a class, are watched. Who counts calls tells methods apart by it."""
 
-    __slots__ = ("fits", "function", "kind", "look", "method", "name", "phase", "silent", "streams", "unheard")
+    __slots__ = ("fits", "function", "kind", "look", "method", "name", "phase", "scope", "silent", "streams", "unheard")
 
     def __init__(self, kind: type, method: str, function: Any) -> None:
-        self.kind, self.method, self.function = kind, method, function
+        self.kind, self.method, self.function, self.scope = kind, method, function, kind.__name__
         self.fits, self.streams = method in FITS, method == "partial_fit"
         self.silent = facts.is_whole(kind, method)
         self.unheard = probes.unheard_by(kind)

@@ -237,7 +237,8 @@ def _again(one: Probe, function: Any) -> Any:
             and args[j] is known[2]
             and args[k] is known[3]
         ):
-            frame.probes[known[4]] += 1
+            probes = frame.probes
+            probes[known[4]] = probes.get(known[4], 0) + 1
             return result
         try:
             seen = (name, *(sizes(args, kwargs, result) or ()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from numpy import ndarray
@@ -39,26 +38,13 @@ def forget() -> None:
     _listed_steps.clear()
 
 
-def marks(values: Iterable[Any], key: list[Any]) -> None:
-    """Add to `key` what decides what `told` says of values. It is asked for every call: arrays, which most of them are,
-    have the shortest way, without a call of `mark`."""
-    for value in values:
-        kind = type(value)
-        if kind is ndarray:
-            shape = value.shape
-            if len(shape) > 1:
-                key += (shape, value.dtype, value.flags.fnc)
-            elif shape and shape[0] > SHORT:
-                key += (shape, value.dtype)
-            else:
-                key += mark(value)
-        elif kind in PLAIN:
-            key += (kind, value)  # 1 and 1.0 and True are equal, and not the same
-        elif (kind is list or kind is tuple) and len(value) <= SHORT and _NUMBERS.issuperset(map(type, value)):
-            key += (kind, tuple(value), *map(type, value))
-        else:
-            known = told(value)
-            key += (type(known), known)
+def mark_of(value: Any) -> tuple[Any, ...]:
+    """What decides what `told` says of a value, where it is no array, and not plain."""
+    kind = type(value)
+    if (kind is list or kind is tuple) and len(value) <= SHORT and _NUMBERS.issuperset(map(type, value)):
+        return (kind, tuple(value), *map(type, value))
+    known = told(value)
+    return type(known), known
 
 
 def mark(value: ndarray) -> tuple[Any, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from threading import get_ident
+from time import perf_counter
 from typing import Any, ClassVar
 
 from bitwatt.backends.harvest import Folder, Harvest
@@ -13,7 +14,7 @@ from bitwatt.backends.sklearn.calls import MANY, Calls
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.sklearn.plans import FITS, Plan
 from bitwatt.backends.text import _torch_state
-from bitwatt.context import Context, Token, entered, left, phase_path
+from bitwatt.context import Context, Token, left, phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer
 
@@ -32,7 +33,6 @@ class EstimatorWatch:
     def __init__(self) -> None:
         self.on = True
         self.calls: dict[Context, Calls] = {}
-        self.seconds: dict[tuple[Context, str], float] = {}
         self.layers: dict[str, Layer] = {}
         self.notes: dict[str, None] = {}
         self._room = _ROOM
@@ -79,31 +79,39 @@ class EstimatorWatch:
         if plan.silent:
             frame.silent = True
         if above is None:
-            frame.phase, frame.scope = plan.phase, plan.kind.__name__
-            frame.mark = entered(context, plan.phase)
-            frame.began = time.perf_counter()
+            frame.phase, frame.scope = plan.phase, plan.scope
+            calls = self.calls.get(context) or self._calls(context)
+            if plan.phase not in calls.paths:
+                frame.mark = calls.begin(plan.phase)
+            frame.began = perf_counter()
             return frame
         frame.phase = above.phase or plan.phase
-        if above.estimator is estimator:  # score calls predict, predict calls decision_function
-            frame.scope, frame.outer = above.scope, above
+        if above.estimator is estimator:
+            frame.scope = above.scope
         elif above.estimator is None and not above.kinds:  # a fold
-            frame.scope = f"{above.scope}.{plan.kind.__name__}"
+            frame.scope = f"{above.scope}.{plan.scope}"
         else:
             frame.scope = f"{above.scope}.{above.name_of(estimator)}"
         return frame
 
-    def record(self, frame: Frame, plan: Plan, args: Any, kwargs: Any, result: Any, context: Context) -> None:
-        """It is called for every method that ends, so it does at once only what cannot wait."""
+    def record(
+        self, frame: Frame, plan: Plan, args: Any, kwargs: Any, result: Any, context: Context, caller: str = ""
+    ) -> None:
+        """It is called for every method that ends, so it does at once only what cannot wait. `caller` is the method of
+        the same estimator that called this one."""
         try:
-            estimator, known, outer, seen = frame.estimator, frame.told, frame.outer, frame.probes
+            estimator, known, seen = frame.estimator, frame.told, frame.probes
             if plan.look is not None and (found := results.told(plan.look, estimator, args, result)) is not None:
                 seen[found] = 1
-            if known is None or (plan.fits and not facts.still_holds(estimator, frame.held)):
-                known = facts.known(estimator, plan.fits)
-            if outer is not None and (plan.fits or outer.method not in FITS):
-                outer.told = known
-                if plan.fits:  # fit_transform calls fit, fit calls partial_fit
-                    outer.held = estimator.__dict__.copy()
+            if plan.fits:
+                if known is None or not facts.still_holds(estimator, frame.held):
+                    known = facts.known(estimator, True)
+                if caller:  # fit_transform calls fit, fit calls partial_fit
+                    frame.told, frame.held = known, estimator.__dict__.copy()
+            elif known is None or frame.held is not None or caller in FITS:  # what is learnt so far may change
+                known = facts.known(estimator, False)
+                if caller not in FITS and frame.held is None:
+                    frame.told = known
             if plan.streams:
                 args, kwargs = specs.batch(args, kwargs)
             given = facts.given(args, kwargs, None if result is estimator else result)
@@ -114,8 +122,8 @@ class EstimatorWatch:
                 calls.count()
                 self.relieve(context)
         except Exception as error:  # the user's program comes first
-            self.lost(f"{type(frame.estimator).__name__}.{frame.method}", error)
-        if frame.began:
+            self.lost(f"{type(frame.estimator).__name__}.{plan.method}", error)
+        if frame.began and not caller:
             self.clock(frame, context)
 
     def lost(self, name: str, error: Exception) -> None:
@@ -125,7 +133,7 @@ class EstimatorWatch:
             warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=4)
 
     def _calls(self, context: Context) -> Calls:
-        return self.calls.setdefault(context, Calls(context.phases, self.layers, self.lost))
+        return self.calls.get(context) or self.calls.setdefault(context, Calls(context, self.layers, self.lost))
 
     def relieve(self, context: Context) -> None:
         """Fold calls of too many sizes, as long as there are too many."""
@@ -143,24 +151,36 @@ class EstimatorWatch:
         self.notes |= dict.fromkeys(notes)
 
     def failed(self, frame: Frame, context: Context) -> None:
+        self.raised(frame)
+        if frame.began:
+            self.clock(frame, context)
+
+    def raised(self, frame: Frame) -> None:
         """A call that raised did some work that nobody can tell."""
         name = f"{type(frame.estimator).__name__}.{frame.method}"
         self.notes.setdefault(f"{name} raised: what it had computed until then is not counted", None)
-        self.clock(frame, context)
 
     def clock(self, frame: Frame, context: Context) -> None:
-        if frame.began and _torch_state() is None:
-            key = (context, frame.phase)
-            self.seconds[key] = self.seconds.get(key, 0.0) + time.perf_counter() - frame.began
-        left(context, frame.mark)
+        """The outermost call has ended."""
+        phase, began = frame.phase, frame.began
+        spent, calls, observer = perf_counter() - began, self._calls(context), context.token.observer
+        if _torch_state() is None:
+            calls.seconds[phase] = calls.seconds.get(phase, 0.0) + spent
+        if frame.mark is not None:
+            left(context, frame.mark)
+        elif observer is not None:
+            observer.ended.append((calls.paths[phase], began, spent, get_ident()))
+            if len(observer.ended) >= MANY:
+                observer.add_up()
 
     def collect(self, token: Token) -> Harvest:
         ledger, seconds = Ledger(), dict[str, float]()
         rounds.settle(self, token)
         parallel.settle(token)
         for context in [c for c in self.calls if c.token is token]:
-            ledger += self.calls.pop(context).ledger()
-        for context, found in [key for key in self.seconds if key[0].token is token]:
-            phase = phase_path(found, context.phases, context.phases)
-            seconds[phase] = seconds.get(phase, 0.0) + self.seconds.pop((context, found))
+            calls = self.calls.pop(context)
+            ledger += calls.ledger()
+            for found, spent in calls.seconds.items():
+                phase = phase_path(found, context.phases, context.phases)
+                seconds[phase] = seconds.get(phase, 0.0) + spent
         return Harvest(ledger, seconds, dict(self.layers), tuple(self.notes))
