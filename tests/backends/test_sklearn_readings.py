@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import bitwatt
-from bitwatt.backends.sklearn import probes
+from bitwatt.backends.sklearn import methods, probes
 from bitwatt.backends.sklearn.frames import TOP, framed
 from bitwatt.backends.sklearn.learnt import Kind
-from bitwatt.backends.sklearn.readers import trees
+from bitwatt.backends.sklearn.readers import linear, trees
+from bitwatt.backends.sklearn.watch import EstimatorWatch
 
 
 def test_attributes_that_differ_are_read_anew_beside_facts_that_are_read_later():
@@ -91,12 +95,127 @@ def test_estimators_that_hold_other_things_are_read_at_once() -> None:
 
     def reader(estimator: Any) -> dict[str, Any]:
         if estimator is one:
-            told.append(kind.learnt(other, other.__dict__).items)
+            told.append(kind.learnt(other, other.__dict__)[0].items)
         return {"more": 1}
 
     kind = Kind((), (reader,), frozenset({"wide_"}))
     for _ in range(2):
-        found = kind.learnt(one, one.__dict__)
-        assert dict(found.items) == {"rows_": 3, "wide_": True, "more": 1}
-        assert dict(found.lasting.items) == {"rows_": 3, "more": 1}
+        found, went = kind.learnt(one, one.__dict__)
+        assert found.together(went) == (("rows_", 3), ("wide_", True), ("more", 1))
+        assert found.items == (("rows_", 3), ("more", 1))
     assert list(map(dict, told)) == [{"names_": "ab", "more": 1}] * 2
+
+
+class Holder:
+    """Something that has been fitted."""
+
+    def __init__(self, **held: Any) -> None:
+        self.__dict__.update(held)
+
+
+WAYS: dict[str, list[Any]] = {
+    "arrays": [np.ones(3), np.ones(4), np.ones((3, 1)), np.ones((3, 2)), np.ones((3, 2), order="F"), np.ones(3, "f")],
+    "short ones": [np.arange(3), np.arange(1, 4), np.arange(3, dtype="i4"), np.arange(64), np.arange(65), np.ones(3)],
+    "numbers": [1, True, 1.0, np.float64(1), np.int64(1), 2, None, np.array(1), np.array(1.5)],
+    "words": ["a", "b", b"a", ["a"], ("a", 1), {"a": 1}, [1.5], [1, 2], [1, 2.5]],
+    "parts": [DecisionTreeClassifier(), SGDClassifier(), len, max],
+}
+
+
+@pytest.mark.parametrize("values", WAYS.values(), ids=WAYS)
+def test_attributes_of_another_kind_are_told_whatever_was_there_before(values: list[Any]) -> None:
+    """Of each value, after each other one: the code that is written for one must notice the other."""
+    for first in values:
+        for second in values:
+            kind = Kind((), (), frozenset())
+            kind.learnt(one := Holder(size_=first), one.__dict__)
+            told = kind.learnt(two := Holder(size_=second), two.__dict__)[0]
+            apart = Kind((), (), frozenset()).learnt(two, two.__dict__)[0]
+            assert repr(told.items) == repr(apart.items)
+
+
+def test_names_that_are_no_identifiers_are_read_too() -> None:
+    odd = Holder(**{"a'b\\_": 1, 'held["x"]_': np.ones(2), "if_": 3})
+    told = dict(Kind((), (), frozenset()).learnt(odd, odd.__dict__)[0].items)
+    assert (told["a'b\\_"], told['held["x"]_'].shape, told["if_"]) == (1, (2,), 3)
+
+
+def test_some_batches_of_a_stream_stand_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_classification(400, 6, random_state=0)
+    looked: list[int] = []
+    descended = linear._descended
+
+    def counted(*args: Any) -> Any:
+        looked.append(len(args[0]))
+        return descended(*args)
+
+    monkeypatch.setattr(linear, "_descended", counted)
+    with bitwatt.measure("stream", keep=False, meter=False) as session:
+        streams = [SGDClassifier(random_state=0) for _ in range(2)]
+        for at in range(0, 400, 10):
+            for one in streams:
+                one.partial_fit(X[at : at + 10], y[at : at + 10], classes=[0, 1])
+        assert len(looked) == 2 * (8 + 4)  # and then one of eight
+        for _ in range(20):
+            SGDClassifier(random_state=0, max_iter=1, tol=None).fit(X, y)
+    assert len(looked) == 2 * (8 + 4) + 20
+    assert session.run is not None
+    assert sum(row.calls for row in session.run.ledger if row.op.name.endswith("partial_fit")) == 80
+
+
+def test_a_method_that_is_called_in_turn_has_the_probes_it_saw() -> None:
+    X, y = make_classification(80, 6, random_state=0)
+    model = KNeighborsClassifier(algorithm="brute").fit(X, y)
+    with bitwatt.measure("score", keep=False, meter=False) as session:
+        model.score(X, y)
+    assert session.run is not None
+    told = {row.op.name.rpartition(".")[2]: dict(row.op.args).get("probes", ()) for row in session.run.ledger}
+    assert {name for name, seen in told.items() if seen} == {"kneighbors"}
+    assert {row.scope for row in session.run.ledger} == {"KNeighborsClassifier"}
+
+
+def test_a_method_that_raises_in_turn_leaves_the_one_that_called_it_as_it_was() -> None:
+    X, y = make_classification(80, 6, random_state=0)
+    model = KNeighborsClassifier().fit(X, y)
+    with bitwatt.measure("raising", keep=False, meter=False) as session:
+        frames: list[Any] = []
+
+        def score(self: Any, X: Any, y: Any) -> float:
+            with pytest.raises(ValueError, match="features"):
+                self.predict(X[:, :2])
+            frames.append((TOP.get().method, TOP.get().silent, TOP.get().probes))
+            return float((self.predict(X) == y).mean())
+
+        methods._make(EstimatorWatch, "score", score)(model, X, y)
+    assert frames == [("score", False, {})]
+    assert session.run is not None
+    calls = {row.op.name.rpartition(".")[2]: row.calls for row in session.run.ledger}
+    assert calls == {"score": 1, "predict": 1, "kneighbors": 1}
+    assert any("predict raised" in note for note in session.run.notes)
+    assert session.run.observed is not None
+    assert session.run.observed.phases["score"][0] == 1  # it is one call, with one time
+
+
+def test_functions_are_found_again_in_modules_that_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sklearn.utils.extmath as extmath
+
+    made = types.ModuleType("sklearn.made_by_a_test")
+
+    def seen() -> list[Any]:
+        with bitwatt.measure("modules", keep=False, meter=False):
+            return [extmath.row_norms, getattr(made, "row_norms", None)]
+
+    first = seen()
+    assert first[0] is not extmath.row_norms
+    monkeypatch.setitem(sys.modules, made.__name__, made)
+    made.row_norms = extmath.row_norms  # type: ignore[attr-defined]
+    assert seen() == [first[0], first[0]]
+    assert made.row_norms is extmath.row_norms  # type: ignore[attr-defined]
+    made = types.ModuleType("sklearn.made_by_a_test")  # imported anew
+    made.row_norms = extmath.row_norms  # type: ignore[attr-defined]
+    sys.modules[made.__name__] = made
+    assert seen() == [first[0], first[0]]
+    made.other = extmath.row_norms  # type: ignore[attr-defined]
+    with bitwatt.measure("modules", keep=False, meter=False):
+        assert made.other is first[0]  # type: ignore[attr-defined]
+    assert made.other is extmath.row_norms  # type: ignore[attr-defined]

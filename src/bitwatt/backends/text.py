@@ -13,6 +13,8 @@ from bitwatt.ledger import Ledger
 from bitwatt.records import Op
 
 PHASE = "preprocess"
+#: Where torch is watched, once it is.
+TORCH = "bitwatt.backends.torch.watch"
 
 
 class TextWatch:
@@ -80,7 +82,7 @@ class TextWatch:
 
 def _torch_state() -> Any:
     """This thread's state where torch is being watched too: one clock must book the time, not two."""
-    module = sys.modules.get("bitwatt.backends.torch.watch")
+    module = sys.modules.get(TORCH)
     if module is None:
         return None
     watch = getattr(module, "active", None)

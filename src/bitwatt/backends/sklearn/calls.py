@@ -50,9 +50,7 @@ def _sorted(seen: list[tuple[Any, ...]]) -> tuple[Any, ...]:
 class Calls:
     """Of one session and one path of the user's phases. Who appends to `waiting` beyond MANY calls `count`."""
 
-    def __init__(
-        self, context: Context, layers: dict[str, Layer], lost: Callable[[str, Exception], None]
-    ) -> None:
+    def __init__(self, context: Context, layers: dict[str, Layer], lost: Callable[[str, Exception], None]) -> None:
         self._context, self._layers, self._lost = context, layers, lost
         self._ops: dict[Call, Op] = {}
         self._arguments: dict[tuple[Plan, facts.Given], facts.Items] = {}  # of them, by name

@@ -23,10 +23,10 @@ class Given:
     """The arguments of a call, as far as a rule can use them, the names of those that came with one, and what came
     out. One object for equal ones, too."""
 
-    __slots__ = ("keywords", "out", "values")
+    __slots__ = ("key", "keywords", "out", "values")
 
-    def __init__(self, values: list[Any], keywords: tuple[str, ...], out: TensorSpec | None) -> None:
-        self.values, self.keywords, self.out = values, keywords, out
+    def __init__(self, key: list[Any], values: list[Any], keywords: tuple[str, ...], out: TensorSpec | None) -> None:
+        self.key, self.values, self.keywords, self.out = key, values, keywords, out
 
 
 _readers: dict[str, Reader] = {}
@@ -92,39 +92,51 @@ def argument_names(function: Any) -> tuple[str, ...]:
     return names
 
 
-def given(args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any) -> Given:
-    """Of a call; `named` gives the arguments names. The result is None where it is no data."""
-    key: list[Any]
+def given(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any, last: Given | None = None, streams: bool = False
+) -> Given:
+    """Of a call; `named` gives the arguments names. The result is None where it is no data. Most calls are given what
+    the `last` one was. Of a stream's labels only the number is told: which ones they are is news with every batch."""
+    labels = (args[1] if len(args) > 1 else kwargs.get("y")) if streams else None
+    key: list[Any]  # what decides what is told
     if result is None or type(result) is float:
         key = [None]
     elif type(result) is ndarray:
         shape = result.shape
-        key = [shape, result.dtype, len(shape) > 1 and result.flags.fnc]
+        key = [shape, result.dtype, result.flags.fnc if len(shape) > 1 else False]
     else:
         key = [specs.output(result)]
     if kwargs:
-        key += (tuple(kwargs),)
-    for value in (*kwargs.values(), *args) if kwargs else args:  # what decides what `specs.told` says of it
+        key.append(tuple(kwargs))
+    for value in (*kwargs.values(), *args) if kwargs else args:
         kind = type(value)
         if kind is ndarray:
             shape = value.shape
             if len(shape) > 1:
                 key += shape, value.dtype, value.flags.fnc
-            elif shape and shape[0] > SHORT:
+            elif shape and (shape[0] > SHORT or value is labels):
                 key += shape, value.dtype
             else:
                 key += specs.mark(value)
         elif kind in PLAIN:
             key += kind, value  # 1 and 1.0 and True are equal, and not the same
+        elif value is labels:
+            key += specs.mark_of(specs.unread(value))
         else:
             key += specs.mark_of(value)
+    if last is not None and last.key == key:
+        return last
     place = tuple(key)
     known = _given.get(place)
     if known is None:
         if len(_given) > MANY:
             _given.clear()
-        values = [specs.told(value) for value in (*args, *kwargs.values())]
-        known = _given[place] = Given(values, tuple(kwargs), None if result is None else specs.output(result))
+        if labels is not None:
+            unread = specs.unread(labels)
+            values = [unread if value is labels else specs.told(value) for value in (*args, *kwargs.values())]
+        else:
+            values = [specs.told(value) for value in (*args, *kwargs.values())]
+        known = _given[place] = Given(key, values, tuple(kwargs), None if result is None else specs.output(result))
     return known
 
 
@@ -140,12 +152,12 @@ def named(function: Any, values: list[Any], keywords: tuple[str, ...]) -> Items:
 def hyper_parameters(estimator: Any) -> Items:
     """Parameters by name."""
     about = _kinds.get(type(estimator)) or _kind(type(estimator))
-    return _set(about, _values(about, estimator.__dict__))[1].items
+    return _set_again(about, _values(about, estimator.__dict__))[1].items
 
 
 def known(estimator: Any, fresh: bool) -> Told:
     """Its parameters, and what it has learnt, which is remembered until it is fitted again. Estimators of which the
-    same is known share the answer, which saves most of the time. `fresh` is after a fit, which also tells how it went."""
+    same is known share the answer, which saves most of the time. `fresh` is after a fit: how it went is told, too."""
     kind, held = type(estimator), estimator.__dict__
     about = _kinds.get(kind) or _kind(kind)
     try:
@@ -187,29 +199,23 @@ def _values(about: Kind, held: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _set_again(about: Kind, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
-    """As `_set`. Most of the time it is a clone of one before that is asked for: its values are the same objects."""
-    try:
-        recent = about.set.get(values)
-    except TypeError:  # a list, an array
-        return _set(about, values)
-    if recent is not None and all(map(is_, values, recent[0])):
-        return recent
-    plain, told = _set(about, values)
-    if plain is not None:
-        if len(about.set) > MANY:
-            about.set.clear()
-        about.set[values] = plain, told
-    return plain, told
-
-
-def _set(about: Kind, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
-    """The values, if they are plain, and what is told of them."""
-    plain: tuple[Any, ...] | None = values
-    types = tuple([type(value) for value in values])  # 1 and 1.0 and True are equal, and not the same
+    """The values, if they are plain, and what is told of them. Most of the time it is a clone of one before that is
+    asked for: its values are the same objects."""
+    types = tuple(map(type, values))  # 1 and 1.0 and True are equal, and not the same
     if not PLAIN.issuperset(types):  # an estimator, a list, an array: it may change, and must not be held
-        plain = None
-        values = tuple([value if type(value) in PLAIN else specs.told(value) for value in values])
-        types = tuple([type(value) for value in values])
+        told = tuple([value if type(value) in PLAIN else specs.told(value) for value in values])
+        return None, _set(about, told, tuple(map(type, told)))
+    recent = about.set.get(values)
+    if recent is not None and recent[2] == types:
+        return recent[:2]
+    if len(about.set) > MANY:
+        about.set.clear()
+    known = _set(about, values, types)
+    about.set[values] = values, known, types
+    return values, known
+
+
+def _set(about: Kind, values: tuple[Any, ...], types: tuple[type, ...]) -> Known:
     key = (about, values, types)
     told = _settings.get(key)
     if told is None:
@@ -217,7 +223,7 @@ def _set(about: Kind, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, 
             _settings.clear()
         pairs = zip(about.parameters, values, strict=True)
         told = _settings[key] = Known(tuple([pair for pair in pairs if pair[1] is not UNKNOWN]))
-    return plain, told
+    return told
 
 
 def _parameter_names(kind: type) -> tuple[str, ...]:

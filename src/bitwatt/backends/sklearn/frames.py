@@ -15,22 +15,27 @@ _NOTHING: frozenset[str] = frozenset()
 
 class Frame:
     """A call of an estimator, with those of its own methods that it calls in turn (`method` is the one under way); or a
-    fold of a cross-validation (`estimator` is then None). It has no constructor: there is one for every call, and only
-    what differs is set (`framed` makes the rarer ones)."""
+    fold of a cross-validation (`estimator` is then None). It has no constructor, which would take longer: there is one
+    for every call. `framed` makes the rarer ones."""
 
-    estimator: Any = None
+    __slots__ = (
+        "again", "began", "estimator", "held", "kinds", "mark", "method", "phase", "probes", "scope", "silent", "told",
+        "unheard",
+    )  # fmt: skip
+
+    estimator: Any
     method: str
     phase: str
     scope: str
     probes: dict[tuple[Any, ...], int]
-    silent = False  # its rule speaks for everything inside
-    unheard = _NOTHING  # probes that its rule has no use for
-    kinds: Parts = ()  # parts that went to a worker, or stayed where their estimator is
-    again: tuple[Any, ...] | None = None  # what a probe was called with last, and the sizes it read
-    began = 0.0  # by the clock, for the outermost
-    mark: Any = None  # of the meter's, for the outermost
-    told: tuple[Any, ...] | None = None  # parameters and facts, as a method that was called in turn has read them
-    held: Mapping[str, Any] | None = None  # attributes of the estimator then, if that was a fit
+    silent: bool  # its rule speaks for everything inside
+    unheard: frozenset[str]  # probes that its rule has no use for
+    kinds: Parts  # parts that went to a worker, or stayed where their estimator is
+    again: tuple[Any, ...] | None  # what a probe was called with last, and the sizes it read
+    began: float  # by the clock, for the outermost; else 0
+    mark: Any  # of the meter's, for the outermost
+    told: tuple[Any, ...] | None  # parameters and facts, as a method that was called in turn has read them
+    held: Mapping[str, Any] | None  # attributes of the estimator then, if that was a fit
 
     def parts(self) -> Parts:
         """What this estimator calls its parts."""
@@ -64,6 +69,8 @@ def framed(
     frame = Frame()
     frame.estimator, frame.method, frame.phase, frame.scope = estimator, method, phase, scope
     frame.silent, frame.kinds, frame.unheard, frame.probes = silent, kinds, unheard, {}
+    frame.again = frame.told = frame.held = frame.mark = None
+    frame.began = 0.0
     return frame
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any
 
-from numpy import float64, ndarray
+from numpy import dtype, float64, ndarray
 
 from bitwatt.backends.sklearn import specs
 from bitwatt.backends.sklearn.specs import MANY, SHORT, UNKNOWN
@@ -25,9 +25,9 @@ Reader = Callable[[Any], Facts]
 #: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
 _NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_samples_seen_", "n_steps_"})
 #: Classes of most attributes, and their names where code is written.
-_CLASSES: dict[Any, str] = {
-    int: "int", bool: "bool", str: "str", float: "float", float64: "float64", type(None): "NoneType", ndarray: "ndarray",
-}  # fmt: skip
+_CLASSES = {kind: kind.__name__ for kind in (int, bool, str, float, float64, type(None), ndarray)}
+#: Most arrays have one of these, the very object.
+_DTYPES = {f"d{one.num}": one for one in map(dtype, ("f8", "f4", "i8", "i4", "u1", "?"))}
 Marking = Callable[[Mapping[str, Any]], tuple[Any, ...] | None]
 
 
@@ -44,11 +44,11 @@ class Later:
 class Known:
     """Facts as one object, the same for all that are equal: who counts calls tells them apart by its identity."""
 
-    __slots__ = ("_items", "_later", "names")
+    __slots__ = ("_items", "_later", "_places")
 
-    def __init__(self, items: Items, later: bool = False, names: tuple[str, ...] = ()) -> None:
+    def __init__(self, items: Items, later: bool = False, places: Mapping[str, int] | None = None) -> None:
         self._items, self._later = items, later
-        self.names = names  # in their order, with those that tell how a fit went
+        self._places = places or {}  # where among them belongs what tells how a fit went
 
     @property
     def items(self) -> Items:
@@ -59,18 +59,21 @@ class Known:
         return self._items
 
     def together(self, went: Items) -> Items:
-        """With what tells how a fit went, each in its place."""
+        """With what tells how a fit went."""
         if not went:
             return self.items
-        found = {**dict(went), **dict(self.items)}
-        order = {name: found.pop(name) for name in self.names if name in found}
-        return (*order.items(), *found.items())
+        found = list(self.items)
+        for pair in went:
+            found.insert(self._places.get(pair[0], len(found)), pair)
+        return tuple(found)
 
 
 #: What was read of attributes: what decides what is told of them, that, all that is known, and what readers told
 #: beside it.
 _Alike = tuple[tuple[Any, ...], Facts, Known, Facts]
 _learnt: dict[tuple[Any, ...], _Alike] = {}
+#: In the place of what readers told, if some of it is read later: nothing equals it.
+_LATER: Facts = {"": object()}
 
 
 def forget() -> None:
@@ -101,6 +104,11 @@ class Holding:
         """Sizes and numbers of things."""
         return {name: _told(name, held[name]) for name in self.names if name not in self.went}
 
+    def known(self, attributes: Facts, more: Facts, later: bool = False) -> Known:
+        told = {name: value for name, value in attributes.items() if value is not UNKNOWN}
+        order = [name for name in self.names if name in told or name in self.went]
+        return Known(tuple((told | more).items()), later, {name: order.index(name) for name in self.went})
+
 
 def _marking(attributes: Mapping[str, Any]) -> Marking:
     """A function from what an estimator holds to what decides what `_told` says of these attributes; None where one of
@@ -110,16 +118,26 @@ def _marking(attributes: Mapping[str, Any]) -> Marking:
     for i, (name, value) in enumerate(attributes.items()):
         kind = type(value)
         reads.append(f"    v{i} = held[{name!r}]\n")
-        if kind in _CLASSES:
-            same.append(f"type(v{i}) is {_CLASSES[kind]}")
-        if kind is ndarray:
-            if value.ndim == 1 and value.shape[0] <= SHORT and value.dtype.kind in "iu" and name not in _NEWS:
-                same.append(f"v{i}.size <= {SHORT}")
-                marks.append(f"v{i}.dtype, *v{i}.tolist()")  # it is told as it is
-            else:
-                marks.append(f"v{i}.shape, v{i}.dtype" + f", v{i}.flags.fnc" * (value.ndim > 1))
-        elif kind not in _CLASSES:
+        if kind not in _CLASSES or (kind is ndarray and not value.ndim):
             marks.append(f"*of({name!r}, v{i})")
+            continue
+        same.append(f"type(v{i}) is {_CLASSES[kind]}")
+        if kind is ndarray:
+            number, usual = value.dtype.num, _DTYPES.get(f"d{value.dtype.num}") is value.dtype
+            same.append(f"v{i}.dtype is d{number}" if usual else f"(t{i} := v{i}.dtype).num == {number}")
+            same.append(f"len(s{i} := v{i}.shape) == {value.ndim}")
+            if not usual:
+                marks.append(f"t{i}")
+            if value.ndim > 1:
+                marks.append(f"s{i}, v{i}.flags.fnc")
+            elif value.dtype.kind not in "iu" or name in _NEWS:
+                marks.append(f"s{i}")
+            elif value.shape[0] > SHORT:
+                same.append(f"s{i}[0] > {SHORT}")
+                marks.append(f"s{i}")
+            else:
+                same.append(f"s{i}[0] <= {SHORT}")
+                marks.append(f"s{i}, *v{i}.tolist()")  # it is told as it is
         elif kind in (int, bool, str) and name not in _NEWS:  # of others all that is told is that they are there
             marks.append(f"v{i}")
     told = f"({', '.join(marks)},)" if marks else "()"
@@ -129,9 +147,10 @@ def _marking(attributes: Mapping[str, Any]) -> Marking:
 @functools.lru_cache(1_000)
 def _written(source: str) -> Marking:
     """Compiling it takes as long as a fit: it outlives sessions, and holds nothing of a program's."""
-    names = {name: kind for kind, name in _CLASSES.items()} | {"of": _typed}
+    names: dict[str, Any] = {name: kind for kind, name in _CLASSES.items()} | _DTYPES | {"of": _typed}
     exec(source, names)
-    return names["marks"]
+    marking: Marking = names["marks"]
+    return marking
 
 
 def _typed(name: str, value: Any) -> tuple[Any, Any]:
@@ -148,8 +167,8 @@ class Kind:
     def __init__(self, parameters: tuple[str, ...], readers: tuple[Reader, ...], passing: frozenset[str]) -> None:
         self.parameters, self.readers, self.passing = parameters, readers, passing
         self.values = picker(parameters)
-        #: By values of parameters: equal ones that were last asked for, if they were plain, and what was told then.
-        self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], Known]] = {}
+        #: By plain values of parameters: those that were last asked for, what was told of them, and their classes.
+        self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], Known, tuple[type, ...]]] = {}
         self.last: Holding | None = None
 
     def forget(self) -> None:
@@ -160,10 +179,11 @@ class Kind:
     def learnt(self, estimator: Any, held: Mapping[str, Any]) -> tuple[Known, Items]:
         """What it tells, and beside it how its last fit went."""
         one = self.last
-        marks = one.marks(held) if one is not None and one.keys == [*held] else None  # to compare takes less than to hash
+        marks = one.marks(held) if one is not None and one.keys == [*held] else None
         if one is None or marks is None:
             one = self.last = Holding(held, self.passing)
-            marks = one.marks(held) or ()
+            marks = one.marks(held)
+            assert marks is not None  # they were written for it
         went: Items = ()
         for name in one.went:
             value = held[name]
@@ -185,22 +205,18 @@ class Kind:
             attributes = None
         if more and Later in map(type, more.values()):  # nobody knows yet what that will be
             attributes = attributes or one.told(held)
-            known = Known(_items(attributes, more), True, one.names)
-            one.alike = marks, attributes, known, {}
+            known = one.known(attributes, more, later=True)
+            one.alike = marks, attributes, known, _LATER
             return known, went
-        place = (one.names, one.went, *marks, *more.items())
+        place = (one.marks, one.names, *marks, *more.items())  # the first says which classes they are of
         found = _learnt.get(place)
         if found is None:
             if len(_learnt) > MANY:
                 forget()
             attributes = attributes or one.told(held)
-            found = _learnt[place] = marks, attributes, Known(_items(attributes, more), names=one.names), more
+            found = _learnt[place] = marks, attributes, one.known(attributes, more), more
         one.alike = found
         return found[2], went
-
-
-def _items(attributes: Facts, more: Facts) -> Items:
-    return tuple(({name: told for name, told in attributes.items() if told is not UNKNOWN} | more).items())
 
 
 def _told(name: str, value: Any) -> Any:

@@ -14,7 +14,9 @@ FITS = frozenset({"fit", "partial_fit", "fit_transform", "fit_predict"})
 class Plan:
     """How calls of `function`, the method of a class, are watched. Who counts calls tells methods apart by it."""
 
-    __slots__ = ("fits", "function", "kind", "look", "method", "name", "phase", "scope", "silent", "streams", "unheard")
+    __slots__ = (
+        "fits", "function", "given", "kind", "look", "method", "name", "phase", "scope", "silent", "streams", "unheard",
+    )  # fmt: skip
 
     def __init__(self, kind: type, method: str, function: Any) -> None:
         self.kind, self.method, self.function, self.scope = kind, method, function, kind.__name__
@@ -24,3 +26,4 @@ class Plan:
         self.phase = PHASES.get(method, "fit")
         self.look = results.looks_at(kind, method)
         self.name = op_name(kind, method, function)
+        self.given: facts.Given | None = None  # what the last call was given

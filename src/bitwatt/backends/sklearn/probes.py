@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,14 +36,50 @@ class Probe:
     calls: bool = False
 
 
+class _Places:
+    """Where modules of the libraries hold functions that are or may be for a probe. To look at all the names of all
+    modules takes milliseconds: it is done again where there are new ones, or more or fewer names in one than before."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        self._met: set[str] = set()
+        self._modules: dict[str, Any] = {}
+        self._sizes: list[int] = []
+        self._found: list[tuple[dict[str, Any], str, str]] = []
+
+    def now(self) -> list[tuple[dict[str, Any], str, str]]:
+        """A module's names, one of them, and its package."""
+        if not self._met.issuperset(sys.modules):
+            new = sys.modules.keys() - self._met
+            self._met |= new
+            self._modules |= _with_names(name for name in new if name.partition(".")[0] in _PACKAGES)
+        here = [*map(sys.modules.get, self._modules)]
+        if here != [*self._modules.values()] or [*map(len, map(vars, here))] != self._sizes:
+            self._modules = _with_names(self._modules)
+            self._sizes = [len(vars(module)) for module in self._modules.values()]
+            self._found = [
+                (module.__dict__, key, name.partition(".")[0])
+                for name, module in self._modules.items()
+                for key, value in list(module.__dict__.items())
+                if key in _names or id(value) in _known
+            ]
+        return self._found
+
+
+def _with_names(modules: Iterable[str]) -> dict[str, Any]:
+    found = {name: sys.modules.get(name) for name in modules}
+    return {name: module for name, module in found.items() if hasattr(module, "__dict__")}
+
+
 PROBES: list[Probe] = []
 _names: set[str] = set()
+_places = _Places()
 #: By the identity of a function and the name of its probe: the function, and what is put in its place.
 _made: dict[tuple[int, str], tuple[Any, Any]] = {}
 #: Functions that are, or were, in the place of others, and those others, by identity.
 _known: dict[int, Any] = {}
-#: By the identity of a module's names: these, how many there were, and those of them that are or may be for a probe.
-_keys: dict[int, tuple[dict[str, Any], int, tuple[str, ...]]] = {}
 #: Methods that are counted, whose arguments decide the sizes: their probes, and what they were.
 _deciding: dict[Any, tuple[Probe, Any]] = {}
 #: Where remarks go.
@@ -69,7 +105,7 @@ def probe(
     very often with the same ones. `calls` is for who calls such a method, given first, on and on."""
     _unheard.clear()
     _names.add(path.rpartition(".")[2].rpartition(":")[2])
-    _keys.clear()
+    _places.forget()
     called = name or path.rpartition(".")[2].rpartition(":")[2]
     PROBES.append(Probe(path, called, sizes, before, handing, decide, calls))
 
@@ -155,22 +191,13 @@ def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: 
 
 
 def _exchange(packages: Mapping[str, _Exchange]) -> None:
-    """Put functions in the place of others in every module of a package. Looking at all the names of all modules takes
-    milliseconds: at those of a module that has as many as before it is not done again."""
-    for name, loaded in list(sys.modules.items()):
-        functions = packages.get(name.partition(".")[0])
-        held: dict[str, Any] | None = getattr(loaded, "__dict__", None) if functions else None
-        if not functions or held is None:
-            continue
-        known = _keys.get(id(held))
-        if known is None or known[0] is not held or known[1] != len(held):
-            keys = tuple([key for key, value in list(held.items()) if key in _names or id(value) in _known])
-            known = _keys[id(held)] = held, len(held), keys
-        for key in known[2]:
-            value = held.get(key)
-            found = functions.get(id(value))
-            if found is not None and found[0] is value:
-                held[key] = found[1]
+    """Put functions in the place of others in every module of a package."""
+    for held, key, package in _places.now():
+        functions = packages.get(package)
+        value = held.get(key) if functions else None
+        found = functions.get(id(value)) if functions else None
+        if found is not None and found[0] is value:
+            held[key] = found[1]
 
 
 def _counting(one: Probe, original: Any) -> Any:

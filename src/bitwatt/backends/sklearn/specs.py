@@ -57,24 +57,13 @@ def mark(value: ndarray) -> tuple[Any, ...]:
     return ndarray, tuple(value.tolist()) if shape else value.item()  # it is told as it is
 
 
-def batch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Of a stream, of whose labels only the number is told: which ones they are is news with every batch."""
-    if len(args) > 1:
-        args = (args[0], _unread(args[1]), *args[2:])
-    elif "y" in kwargs:
-        kwargs = {**kwargs, "y": _unread(kwargs["y"])}
-    return args, kwargs
-
-
-def _unread(labels: Any) -> Any:
-    if type(labels) is ndarray:
-        if labels.ndim != 1 or len(labels) > SHORT or labels.dtype.kind not in "iu":
-            return labels  # which is told so anyway
-        key = (_unread, len(labels), labels.dtype)
-        return _specs.get(key) or _specs.setdefault(key, _spec(labels.shape, _dtype(labels.dtype)))
+def unread(labels: Any) -> Any:
+    """How many there are, and of what kind: never which."""
+    if type(labels) is ndarray and labels.ndim == 1 and len(labels) <= SHORT and labels.dtype.kind in "iu":
+        return _spec(labels.shape, _dtype(labels.dtype))  # others are told so anyway
     if type(labels) is list and labels and _NUMBERS.issuperset(map(type, labels)):
         return _spec((len(labels),), "float64" if float in map(type, labels) else "int64")
-    return labels
+    return told(labels)
 
 
 def told(value: Any) -> Any:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from sys import modules
 from threading import get_ident
 from time import perf_counter
 from typing import Any, ClassVar
 
 from bitwatt.backends.harvest import Folder, Harvest
-from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds, specs
+from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds, streams
 from bitwatt.backends.sklearn.calls import MANY, Calls
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.sklearn.plans import FITS, Plan
-from bitwatt.backends.text import _torch_state
+from bitwatt.backends.text import TORCH, _torch_state
 from bitwatt.context import Context, Token, left, phase_path
 from bitwatt.ledger import Ledger, Row
 from bitwatt.records import Layer
@@ -44,6 +45,7 @@ class EstimatorWatch:
         type(self).now = self
         readers.load()
         facts.forget()
+        streams.forget()
         self._undo += methods.install(self)
         self._undo += own.install(self)
         self._undo += boosters.install(self)
@@ -75,9 +77,9 @@ class EstimatorWatch:
 
     def enter(self, estimator: Any, plan: Plan, above: Frame | None, context: Context) -> Frame:
         frame = Frame()
-        frame.estimator, frame.method, frame.unheard, frame.probes = estimator, plan.method, plan.unheard, {}
-        if plan.silent:
-            frame.silent = True
+        frame.estimator, frame.method, frame.unheard, frame.silent = estimator, plan.method, plan.unheard, plan.silent
+        frame.again = frame.told = frame.held = frame.mark = None
+        frame.kinds, frame.probes = (), {}
         if above is None:
             frame.phase, frame.scope = plan.phase, plan.scope
             calls = self.calls.get(context) or self._calls(context)
@@ -85,11 +87,11 @@ class EstimatorWatch:
                 frame.mark = calls.begin(plan.phase)
             frame.began = perf_counter()
             return frame
-        frame.phase = above.phase or plan.phase
-        if above.estimator is estimator:
-            frame.scope = above.scope
-        elif above.estimator is None and not above.kinds:  # a fold
+        frame.phase, frame.began = above.phase or plan.phase, 0.0
+        if above.estimator is None and not above.kinds:  # a fold
             frame.scope = f"{above.scope}.{plan.scope}"
+        elif above.estimator is estimator:
+            frame.scope = above.scope
         else:
             frame.scope = f"{above.scope}.{above.name_of(estimator)}"
         return frame
@@ -112,9 +114,8 @@ class EstimatorWatch:
                 known = facts.known(estimator, False)
                 if caller not in FITS and frame.held is None:
                     frame.told = known
-            if plan.streams:
-                args, kwargs = specs.batch(args, kwargs)
-            given = facts.given(args, kwargs, None if result is estimator else result)
+            given = facts.given(args, kwargs, None if result is estimator else result, plan.given, plan.streams)
+            plan.given = given
             calls = self.calls.get(context) or self._calls(context)
             waiting = calls.waiting
             waiting.append((frame.phase, frame.scope, (plan, known, given, tuple(seen.items()) if seen else ())))
@@ -164,7 +165,7 @@ class EstimatorWatch:
         """The outermost call has ended."""
         phase, began = frame.phase, frame.began
         spent, calls, observer = perf_counter() - began, self._calls(context), context.token.observer
-        if _torch_state() is None:
+        if TORCH not in modules or _torch_state() is None:
             calls.seconds[phase] = calls.seconds.get(phase, 0.0) + spent
         if frame.mark is not None:
             left(context, frame.mark)

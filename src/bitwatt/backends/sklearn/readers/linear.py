@@ -13,6 +13,7 @@ from numpy import count_nonzero, ndarray, where
 
 from bitwatt.backends.sklearn.facts import Facts, facts
 from bitwatt.backends.sklearn.probes import probe
+from bitwatt.backends.sklearn.streams import sampled
 
 _LOSS = "sklearn.linear_model._linear_loss:LinearModelLoss"
 _DESCENT = "sklearn.linear_model._cd_fast"
@@ -230,22 +231,32 @@ def _loss_of(estimator: Any) -> str:
 
 def _binary(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
     estimator, place, X, y = args[:4]
-    wanted = y == estimator.classes_[place]
-    share = _descended(X, wanted, result[0], result[1], _loss_of(estimator), getattr(estimator, "epsilon", 0.1))
-    return *_of(X), int(result[2]), *share
+
+    def look() -> tuple[int, int, int]:
+        wanted, epsilon = y == estimator.classes_[place], getattr(estimator, "epsilon", 0.1)
+        return _descended(X, wanted, result[0], result[1], _loss_of(estimator), epsilon)
+
+    return *_of(X), int(result[2]), *sampled(estimator, place, look)
 
 
 def _regressor(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
     estimator, X, y = args[:3]
-    loss = str(args[4] if len(args) > 4 else kwargs.get("loss", estimator.loss))
-    share = _descended(X, y, estimator.coef_, estimator.intercept_, loss, getattr(estimator, "epsilon", 0.1))
-    return *_of(X), int(estimator.n_iter_), *share
+
+    def look() -> tuple[int, int, int]:
+        loss = str(args[4] if len(args) > 4 else kwargs.get("loss", estimator.loss))
+        epsilon = getattr(estimator, "epsilon", 0.1)
+        return _descended(X, y, estimator.coef_, estimator.intercept_, loss, epsilon)
+
+    return *_of(X), int(estimator.n_iter_), *sampled(estimator, "", look)
 
 
 def _one_class(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
     estimator, X = args[:2]
-    moving = X @ estimator.coef_ - estimator.offset_ <= 0
-    return *_of(X), int(estimator.n_iter_), round(1000 * float(moving.mean())), 0, 0
+
+    def look() -> int:
+        return round(1000 * float((X @ estimator.coef_ - estimator.offset_ <= 0).mean()))
+
+    return *_of(X), int(estimator.n_iter_), sampled(estimator, "", look), 0, 0
 
 
 _SGD = "sklearn.linear_model._stochastic_gradient"
