@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 import bitwatt
@@ -219,3 +221,23 @@ def test_functions_are_found_again_in_modules_that_come_and_go(monkeypatch: pyte
     with bitwatt.measure("modules", keep=False, meter=False):
         assert made.other is first[0]  # type: ignore[attr-defined]
     assert made.other is extmath.row_norms  # type: ignore[attr-defined]
+
+
+def test_a_call_may_end_after_its_session() -> None:
+    begun, end, ended = threading.Event(), threading.Event(), []
+
+    def wait(X: Any) -> Any:
+        begun.set()
+        end.wait(60)
+        return X
+
+    def run() -> None:
+        ended.append(FunctionTransformer(wait).transform(np.ones((3, 2))))
+
+    with bitwatt.measure("left", keep=False, meter=False):
+        thread = threading.Thread(target=run)
+        thread.start()
+        assert begun.wait(60)
+    end.set()
+    thread.join()
+    assert [result.shape for result in ended] == [(3, 2)]

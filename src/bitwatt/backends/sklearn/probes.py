@@ -227,8 +227,8 @@ def _simple(one: Probe, function: Any) -> Any:
     def counted(*args: Any, **kwargs: Any) -> Any:
         frame = TOP.get()
         if frame is None or name in frame.unheard:
-            return function(*args, **kwargs)
-        result = function(*args, **kwargs)
+            return function(*args, **kwargs) if kwargs else function(*args)  # what most calls do: it is felt
+        result = function(*args, **kwargs) if kwargs else function(*args)
         seen = alone
         if sizes is not None:
             try:

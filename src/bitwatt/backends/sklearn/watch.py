@@ -163,13 +163,16 @@ class EstimatorWatch:
 
     def clock(self, frame: Frame, context: Context) -> None:
         """The outermost call has ended."""
-        phase, began = frame.phase, frame.began
-        spent, calls, observer = perf_counter() - began, self._calls(context), context.token.observer
-        if TORCH not in modules or _torch_state() is None:
-            calls.seconds[phase] = calls.seconds.get(phase, 0.0) + spent
+        token, phase, began = context.token, frame.phase, frame.began
+        spent, observer = perf_counter() - began, token.observer
         if frame.mark is not None:
             left(context, frame.mark)
-        elif observer is not None:
+        if not token.open:  # it was under way when its session closed
+            return
+        calls = self._calls(context)
+        if TORCH not in modules or _torch_state() is None:
+            calls.seconds[phase] = calls.seconds.get(phase, 0.0) + spent
+        if frame.mark is None and observer is not None:
             observer.ended.append((calls.paths[phase], began, spent, get_ident()))
             if len(observer.ended) >= MANY:
                 observer.add_up()
