@@ -14,6 +14,7 @@ from bitwatt.records import Op, TensorSpec
 #: would make equal work look distinct.
 _TELLING = frozenset({0.0, 1.0, -1.0, 2.0, -2.0, 3.0, 0.5, -0.5, float("inf"), float("-inf")})
 SCALAR = "scalar"
+_NUMBERS = frozenset({int, float, bool})
 
 _STRIDED = torch.strided
 
@@ -58,6 +59,20 @@ def _group(value: Any) -> str:
 def scalar_key(key: Any) -> Any:
     """A stand-in for an argument that is a value to compute with: integers become alike, as all floats have."""
     return SCALAR if type(key) is int and key not in _TELLING else key
+
+
+def operand_key(key: Any) -> Any:
+    """A stand-in for a number that is added, multiplied or divided by: no rule tells one of them from another. Adam
+    divides by 1.0 once its bias has worn off."""
+    if type(key) is _List:
+        return _List([operand_key(item) for item in key])
+    return SCALAR if type(key) is float else scalar_key(key)
+
+
+def result_key(out: Any) -> Any:
+    """A stand-in for what an op gives back. A number that is read out of a tensor (a loss, a count of right answers, a
+    step) may be another one each time, and is no part of what was called."""
+    return SCALAR if type(out) in _NUMBERS else key_of(out)
 
 
 class _List(tuple[Any, ...]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,7 +19,7 @@ from torch.utils._python_dispatch import (
 )
 
 from bitwatt.backends.torch import code, compact, higher_order
-from bitwatt.backends.torch.encode import key_of, name_of, scalar_key
+from bitwatt.backends.torch.encode import key_of, name_of, operand_key, result_key, scalar_key
 from bitwatt.backends.torch.state import (
     AFTER,
     BEFORE,
@@ -114,7 +115,7 @@ class CountingMode(TorchDispatchMode):
             key: Any = plan
         else:
             named = tuple([(name, key_of(kwargs[name])) for name in kwargs]) if kwargs else ()
-            key = (plan, tuple(map(key_of, args)), named, None if kind is _IN_PLACE else key_of(out))
+            key = (plan, tuple(map(key_of, args)), named, None if kind is _IN_PLACE else result_key(out))
         cell = counts.get(key)
         if kind is not _VIEW and (cell is None or self.log is not None):
             if cell is None and plan.numbers:
@@ -328,16 +329,27 @@ class Plan:
         self.func = func
         self.kind = _kind(func)
         #: Arguments that are values to compute with, where they are Python numbers: not sizes, dimensions or counts.
-        self.numbers = frozenset(
-            i
-            for i, argument in enumerate(func._schema.arguments if isinstance(func, OpOverload) else ())
-            if str(argument.type) in ("Tensor", "number") or (argument.name == "step" and "optimizer" in func.name())
-        )
+        self.numbers = _numbers(func) if isinstance(func, OpOverload) else {}
 
     def folded(self, key: Any) -> Any:
-        """The key of a call without integers that may differ each time and change nothing: a step, a seed, an id."""
-        args = tuple([scalar_key(arg) if i in self.numbers else arg for i, arg in enumerate(key[1])])
+        """The key of a call without numbers that may differ each time and change nothing: a step, a seed, an id."""
+        numbers = self.numbers
+        args = tuple([numbers[i](arg) if i in numbers else arg for i, arg in enumerate(key[1])])
         return (self, args, *key[2:])
+
+
+def _numbers(func: OpOverload) -> dict[int, Callable[[Any], Any]]:
+    """Positions of such arguments, and what stands for each in a key."""
+    arguments = func._schema.arguments
+    operands = {"other", "scalar"} | ({"scalars"} if all(one.name != "tensor1" for one in arguments) else set())
+    found: dict[int, Callable[[Any], Any]] = {}
+    for i, argument in enumerate(arguments):
+        kind = str(argument.type)
+        if kind == "Tensor" or (argument.name in operands and kind in ("number", "List[number]")):
+            found[i] = operand_key
+        elif kind == "number" or (argument.name == "step" and "optimizer" in func.name()):
+            found[i] = scalar_key
+    return found
 
 
 _plans: dict[int, Plan] = {}
