@@ -16,10 +16,27 @@ import bitwatt
 STEPS, HUNG = 200, 150
 
 
-def train(hang: Callable[[nn.Sequential], Any] = lambda _: None, *, steps: int = STEPS) -> Any:
+class Own(nn.Sequential):
+    """A model of the program's own, in which layers of torch's are called."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self:
+            x = layer(x)
+        return x
+
+
+MODELS = {"torch's own": nn.Sequential, "the program's own": Own}
+
+
+def train(
+    hang: Callable[[nn.Sequential], Any] = lambda _: None,
+    kind: Callable[..., nn.Sequential] = nn.Sequential,
+    *,
+    steps: int = STEPS,
+) -> Any:
     """A program that hangs something on its model when all of a step has long been known."""
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3))
+    model = kind(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     handle = None
     with bitwatt.measure("direct", keep=False, meter=False) as session:
@@ -58,38 +75,113 @@ WAYS: dict[str, tuple[Callable[[nn.Sequential, Seen], Any], int]] = {
 }
 
 
+@pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_hung_on_modules_in_mid_run_is_called(way: str) -> None:
+def test_what_is_hung_on_modules_in_mid_run_is_called(way: str, kind: str) -> None:
     seen, (hang, times) = Seen(), WAYS[way]
-    run = train(lambda model: hang(model, seen))
+    run = train(lambda model: hang(model, seen), MODELS[kind])
     assert run.replay.replayed > STEPS / 2
     assert seen.times == times * (STEPS - HUNG)
 
 
-def test_a_forward_that_is_put_in_the_place_of_another_is_called() -> None:
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("name", ["forward", "_call_impl"])
+def test_what_is_put_in_the_place_of_a_method_is_called(name: str, kind: str) -> None:
     seen = Seen()
 
     def hang(model: nn.Sequential) -> None:
-        forward = model[2].forward
+        method = getattr(model[2], name)
 
         def other(x: Tensor) -> Tensor:
             seen()
-            return forward(x)
+            return method(x)
 
-        model[2].forward = other
+        setattr(model[2], name, other)
 
-    train(hang)
+    train(hang, MODELS[kind])
     assert seen.times == STEPS - HUNG
 
 
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_class_that_gets_a_call_of_its_own_in_mid_run_is_called_by_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = Seen()
+
+    class Layer(nn.ReLU):
+        """Of the program's own."""
+
+    def hang(model: nn.Sequential) -> None:
+        method = nn.Module._call_impl
+
+        def other(self: nn.Module, *args: Any) -> Tensor:
+            seen()
+            return method(self, *args)
+
+        monkeypatch.setattr(Layer, "_call_impl", other, raising=False)
+
+    train(hang, lambda first, _, last: MODELS[kind](first, Layer(), last))
+    assert seen.times == STEPS - HUNG
+
+
+def test_a_layer_that_is_compiled_in_mid_run_is_called_compiled() -> None:
+    seen = Seen()
+
+    class Layer(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return x.relu()
+
+    def backend(graph: Any, _: Any) -> Any:
+        def run(*args: Any) -> Any:
+            seen()
+            return graph(*args)
+
+        return run
+
+    run = train(lambda model: model[1].compile(backend=backend), lambda first, _, last: Own(first, Layer(), last))
+    assert run.replay.replayed > STEPS / 2
+    assert seen.times > 0.8 * (STEPS - HUNG)  # counted steps run eagerly
+
+
+def test_a_module_that_was_never_initialised_raises_what_it_raises_without_bitwatt() -> None:
+    class Bare(nn.Module):
+        def __init__(self) -> None:
+            """Without its parent's."""
+
+        def forward(self, x: Tensor) -> Tensor:
+            return x
+
+    class Switched(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.parts = nn.Linear(6, 3), [nn.ReLU()]
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.parts[0](self.layer(x))
+
+    def raised(call: Callable[[], Any]) -> str:
+        with pytest.raises(AttributeError) as error:
+            call()
+        return str(error.value)
+
+    model = Switched()
+    expected = raised(lambda: Bare()(torch.ones(4, 3)))
+    with bitwatt.measure("bare", keep=False, meter=False), torch.no_grad():
+        for _ in range(STEPS):
+            model(torch.ones(4, 6))
+        model.parts[0] = Bare()
+        assert raised(lambda: model(torch.ones(4, 6))) == expected
+
+
+@pytest.mark.parametrize("kind", MODELS)
 @pytest.mark.filterwarnings("error::torch.jit.TracerWarning")
-def test_a_model_that_is_traced_in_mid_run_has_its_layers_in_the_trace() -> None:
+def test_a_model_that_is_traced_in_mid_run_has_its_layers_in_the_trace(kind: str) -> None:
     traced = []
 
     def hang(model: nn.Sequential) -> None:
         traced.append(torch.jit.trace(model, torch.ones(4, 6), check_trace=False))
 
-    train(hang)
+    train(hang, MODELS[kind])
     assert [name for name, _ in traced[0].named_children()] == ["0", "1", "2"]
     assert len({node.scopeName() for node in traced[0].inlined_graph.nodes() if node.kind() == "aten::linear"}) == 2
 
@@ -163,3 +255,18 @@ def test_in_a_program_that_is_well_known_it_is_found_and_told() -> None:
     counted, replayed = embedded("always", 700, 503), embedded("auto", 700, 503)
     assert replayed.replay.disagreed == {"marks of calls": 1}
     assert bitwatt.totals(replayed).total == bitwatt.totals(counted).total
+
+
+def test_a_part_that_a_model_traces_while_it_is_called_has_its_layers_in_the_trace() -> None:
+    traced: list[Any] = []
+    asked: list[bool] = []
+
+    class Tracing(Own):
+        def forward(self, x: Tensor) -> Tensor:
+            if asked:
+                asked.clear()
+                traced.append(torch.jit.trace(nn.Sequential(*self), x, check_trace=False))
+            return super().forward(x)
+
+    train(lambda _: asked.append(True), Tracing)
+    assert len({node.scopeName() for node in traced[0].inlined_graph.nodes() if node.kind() == "aten::linear"}) == 2

@@ -15,7 +15,7 @@ from torch import nn
 
 from bitwatt.backends.torch import code
 from bitwatt.backends.torch.replay.memory import CALL, STEP
-from bitwatt.backends.torch.replay.pace import ADDED, DIRECT
+from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, HUNG, QUIET
 from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import any_needs_grad, follow, tensors_in
@@ -28,6 +28,8 @@ _Tensor = torch.Tensor
 _sequence = torch.autograd._get_sequence_nr
 _grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
+_tracing = torch._C._get_tracing_state
+_call_impl = nn.Module._call_impl
 
 #: What torch's call of a module looks up.
 _CALL_NAMES = ("_compiled_call_impl", "_call_impl")
@@ -51,24 +53,29 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
     states, calls, events = watch.states, ModuleCalls(watch), watch.events
     #: A frame less in each call of a module: torch's own call does nothing else.
     inlined = getattr(call, "__code__", None) is not None and call.__code__.co_names == _CALL_NAMES
+    before_all, after_all, before_backward_of_all, backward_of_all = HUNG
 
     def watched_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
         pace = states.pace
         mute = pace.mute
         if mute:  # inside an event that is known
-            if mute is DIRECT:  # as `_is_bare` asks, without a call for each layer
-                held = self.__dict__
-                if not (
+            if mute is ADDED:
+                pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+            elif mute is QUIET:
+                return self._call_impl(*args, **kwargs)
+            held = self.__dict__
+            try:  # as `_is_bare` asks, without a call for each layer; among torch's own modules nothing else can happen
+                bare = not (
                     held["_forward_hooks"] or held["_forward_pre_hooks"]
-                    or held["_backward_hooks"] or held["_backward_pre_hooks"]
-                ):  # fmt: skip
-                    return self.forward(*args, **kwargs)
-            if mute is not ADDED:
-                return self._call_impl(*args, **kwargs)
-            pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
-            if inlined and self._compiled_call_impl is None:
-                return self._call_impl(*args, **kwargs)
-            return call(self, *args, **kwargs)
+                    or held["_backward_hooks"] or held["_backward_pre_hooks"] or "_call_impl" in held
+                    or (mute is ADDED and (
+                        before_all or after_all or backward_of_all or before_backward_of_all
+                        or "_compiled_call_impl" in held or type(self)._call_impl is not _call_impl or _tracing()
+                    ))
+                )  # fmt: skip
+            except KeyError:  # it was never initialised: torch says so
+                bare = False
+            return self.forward(*args, **kwargs) if bare else call(self, *args, **kwargs)
         expected = pace.next
         if expected is not None and expected(CALL, self, args, kwargs):
             try:
@@ -115,8 +122,9 @@ def _is_bare(module: nn.Module) -> bool:
     """Whether nothing hangs on its calls, as torch asks too, by attributes that are slow to look up."""
     held = module.__dict__
     return not (
-        held["_forward_hooks"] or held["_forward_pre_hooks"] or held["_backward_hooks"] or held["_backward_pre_hooks"]
-    )
+        held["_forward_hooks"] or held["_forward_pre_hooks"]
+        or held["_backward_hooks"] or held["_backward_pre_hooks"] or "_call_impl" in held
+    )  # fmt: skip
 
 
 class ModuleCalls:

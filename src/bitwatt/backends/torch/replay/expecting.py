@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.jit import _trace
-from torch.nn.modules import module as _everywhere
 
 from bitwatt.backends.torch.replay.functions import standing
 from bitwatt.backends.torch.replay.losses import behind, taken
 from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, quick
-from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, QUIET, over
+from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, HUNG, QUIET, over
 from bitwatt.context import CONTEXT
 
 if TYPE_CHECKING:
@@ -31,12 +30,6 @@ _grad_enabled = torch.is_grad_enabled
 _inference = torch.is_inference_mode_enabled
 _context = CONTEXT.get
 _SCALAR = torch.Size([])
-
-#: What hangs on the calls of all modules.
-_HUNG = tuple(
-    [getattr(_everywhere, f"_global_{name}_hooks") for name in ("forward_pre", "forward", "backward_pre", "backward")]
-)
-
 
 #: Tells whether an event is the one expected, given its kind and what is called.
 Expected = Callable[..., bool]
@@ -143,7 +136,7 @@ class ExpectedCall(Event):
                     return False
         except Exception:  # a part that has died, or something of the user's that does not like to be asked
             return False
-        pace.mute = self.mute if not (self.quiet and any(_HUNG)) else QUIET
+        pace.mute = self.mute if not (self.quiet and any(HUNG)) else QUIET
         if self.end is not None:
             return self.end()
         pace.at = self.after

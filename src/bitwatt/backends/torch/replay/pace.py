@@ -7,12 +7,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from torch.nn.modules import module as _everywhere
 from torch.optim import optimizer as _optimizer
 
 #: What the calls of modules inside an event that is known are: added up, or left alone, where the model is made of
 #: torch's own modules alone, which cannot take another way for another batch. And DIRECT: so are these, and nothing
 #: hangs on all modules, so that each is called without torch's long way of finding out that nothing hangs on it.
 ADDED, QUIET, DIRECT = 1, 2, 3
+
+#: What hangs on the calls of all modules: before and after a call, and before and after its backward.
+HUNG: tuple[dict[int, Any], ...] = tuple(
+    [getattr(_everywhere, f"_global_{name}_hooks") for name in ("forward_pre", "forward", "backward_pre", "backward")]
+)
 
 
 def over(*_: object) -> bool:
