@@ -75,11 +75,11 @@ class Row:
         self.made, self.called = self.nodes[-1], self.inside[-1]  # graph nodes in a lap, and modules
         self.token = steps[0].key[1].token
         events = [KINDS[self.kinds[at]](self, at, step, structures) for at, step in enumerate(steps)]
-        self.events, self.expects = events, [event.expected for event in events]
+        events[-1].end = self.lap
+        self.events, self.expects = events, [event.way(self.quiet) for event in events]
         self.first = self.expects[0]
         for at, event in enumerate(events[:-1]):
             event.next = self.expects[at + 1]
-        events[-1].end = self.lap
 
     def lap(self) -> bool:
         """The last event of a lap has come."""
