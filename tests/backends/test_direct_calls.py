@@ -3,6 +3,7 @@ whatever way it came there in mid-run, it is called as it is without bitwatt."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -270,3 +271,68 @@ def test_a_part_that_a_model_traces_while_it_is_called_has_its_layers_in_the_tra
 
     train(lambda _: asked.append(True), Tracing)
     assert len({node.scopeName() for node in traced[0].inlined_graph.nodes() if node.kind() == "aten::linear"}) == 2
+
+
+def multiply(*_: Any) -> None:
+    torch.ones(4, 4) @ torch.ones(4, 4)
+
+
+#: What a program does in one step when all its steps have long been known: before it, or otherwise in it.
+BEFORE: dict[str, Callable[[nn.Sequential, Any], Any]] = {
+    "evaluates": lambda model, _: torch.no_grad()(model)(torch.ones(4, 6)),
+    "evaluates three times": lambda model, _: [torch.no_grad()(model)(torch.ones(4, 6)) for _ in range(3)],
+    "freezes a layer": lambda model, _: model[0].requires_grad_(False),
+    "takes a layer out": lambda model, _: model.pop(2),
+    "sets it to evaluate": lambda model, _: model.eval(),
+    "hangs something on steps": lambda _, optimizer: optimizer.register_step_pre_hook(multiply),
+    "forgets the optimizer's state": lambda _, optimizer: optimizer.state.clear(),
+    "adds a group": lambda _, optimizer: optimizer.add_param_group({"params": [nn.Parameter(torch.ones(2))]}),
+}
+INSIDE = (
+    "a phase around it", "a phase around the call", "a phase around backward", "a phase around the step",
+    "keeps gradients", "goes back twice", "goes back to one weight", "takes a gradient away", "takes no step",
+)  # fmt: skip
+
+
+def well_known(exactness: str, what: str) -> Any:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    def phase(where: str, now: str) -> Any:
+        return bitwatt.phase("odd") if now == f"a phase around {where}" else contextlib.nullcontext()
+
+    def step(now: str) -> None:
+        if now != "keeps gradients":
+            optimizer.zero_grad()
+        with phase("the call", now):
+            out = model(torch.ones(4, 6))
+        loss = out.square().mean()
+        with phase("backward", now):
+            inputs = [model[0].weight] if now == "goes back to one weight" else None
+            loss.backward(retain_graph=now == "goes back twice", inputs=inputs)
+        if now == "goes back twice":
+            loss.backward()
+        if now == "takes a gradient away":
+            model[0].weight.grad = None
+        with phase("the step", now):
+            if now != "takes no step":
+                optimizer.step()
+
+    with bitwatt.measure("known", keep=False, meter=False, exactness=exactness) as session:
+        for i in range(600):
+            now = what if i == 503 else ""
+            BEFORE.get(now, lambda *_: None)(model, optimizer)
+            with phase("it", now):
+                step(now)
+    return session.run
+
+
+@pytest.mark.parametrize("what", [*BEFORE, *INSIDE])
+def test_what_a_well_known_program_does_once_is_exact(what: str) -> None:
+    """But for where the tensor was made that is given to the call: that is code between events."""
+    counted, replayed = (well_known(exactness, what) for exactness in ("always", "auto"))
+    flops = [{at: n for at, n in bitwatt.totals(run).by("phase", "op").items() if n} for run in (counted, replayed)]
+    assert flops[0] == flops[1]
+    assert replayed.replay.disagreed == {}
+    assert replayed.replay.replayed > 500

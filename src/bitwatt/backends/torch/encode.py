@@ -66,7 +66,7 @@ def operand_key(key: Any) -> Any:
     divides by 1.0 once its bias has worn off."""
     if type(key) is _List:
         return _List([operand_key(item) for item in key])
-    return SCALAR if type(key) is float else scalar_key(key)
+    return SCALAR if type(key) in (float, int) else key
 
 
 def result_key(out: Any) -> Any:

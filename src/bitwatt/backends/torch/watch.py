@@ -24,6 +24,7 @@ from bitwatt.backends.torch import (
     layers,
     modules,
     packages,
+    received,
     samplers,
     spawned,
     threads,
@@ -90,6 +91,7 @@ class TorchWatch:
         self._undo += threads.install(self)
         self._undo += dataloader.install(self)
         self._undo += samplers.install(self)
+        self._undo += received.install(self)
         self._undo += batches.install(self)
         self._undo += triton.install(self)
         self._undo += higher_order.install(CountingMode)

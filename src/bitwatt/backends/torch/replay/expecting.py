@@ -68,8 +68,8 @@ class Event(ABC):
 
     def way(self, quiet: bool) -> Expected:
         """How it is found out. Of `quiet` rows, in which all is torch's own, little is compared in most laps once they
-        are well known: that stands apart, in as little code as it takes. Whatever else there is to compare, and whatever
-        is not as expected, goes the longer way."""
+        are well known: that stands apart, in as little code as it takes. Whatever else there is to compare, and what is
+        not as expected, goes the longer way."""
         return self.expected
 
     def begin(self) -> None:  # noqa: B027  most have nothing to do
