@@ -60,6 +60,19 @@ def test_the_allocator_vouches_for_code_that_ran_unwatched(allocator: Allocator)
     assert "allocator totals" in verdict(run)
 
 
+def test_where_it_vouches_no_peek_comes_shortly_before_a_look(
+    allocator: Allocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look at this program comes after 64 to 128 steps, a first peek after 32 to 64 that are replayed."""
+    peeks: list[str] = []
+    watch = learner.Learner._watch_lane
+    for blocks, name in ((7, "vouched for"), (0, "not vouched for")):
+        monkeypatch.setattr(learner.Learner, "_watch_lane", lambda one, name=name: (peeks.append(name), watch(one)))
+        _, replay = trained(lambda _, blocks=blocks: allocator.take(blocks), steps=120)
+        assert (replay.disagreed, replay.deviated) == ({}, 0)
+    assert peeks.count("vouched for") < peeks.count("not vouched for")
+
+
 @pytest.mark.parametrize("odd", [60, 100, 170])
 def test_it_speaks_against_the_row_in_which_something_else_ran(allocator: Allocator, odd: int) -> None:
     run, replay = trained(lambda i: allocator.take(8 if i == odd else 7))

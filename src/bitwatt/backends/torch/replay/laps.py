@@ -103,6 +103,8 @@ class Laps(Watched):
         else:
             peek = self._laps_since_peek >= self._longest
         due = start.countdown <= peek  # a look would come right after the peek, and sees as much
+        if peek and not due and self._can_wait(start):
+            peek = False
         if peek and not due and start.lane is lane and self._can_watch(lane):
             self._close_row()
             self._until_peek = self._laps_since_peek = 0
@@ -123,6 +125,15 @@ class Laps(Watched):
                 self._change_lane(lane, start, start.lane)
             self._hurry(start.lane)
             self._choose_marks(start.lane)
+
+    def _can_wait(self, start: Node) -> bool:
+        """Whether a peek may be left out: the row that follows will end with a look, which sees more, and the allocator
+        vouches for what has run."""
+        if start.countdown > self._longest // 2 or not self._close_row():
+            return False
+        self._open_row()
+        self._until_peek = self._laps_since_peek = 0
+        return True
 
     def _change_lane(self, lane: Lane, start: Node, follower: Lane) -> None:
         self.state.trail.mark(self.seq, follower.trail)
