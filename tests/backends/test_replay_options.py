@@ -144,3 +144,29 @@ def test_a_group_of_parameters_more_is_heard_of_at_once() -> None:
 
 def _optimizer(run: Any) -> int:
     return int(bitwatt.totals(run).by("phase")["optimizer"])
+
+
+@pytest.mark.parametrize("model", [None, Own])
+@pytest.mark.parametrize("rates", [(1.0, 0.5), (0.5, 1.0)])
+def test_a_rate_of_one_takes_a_multiplication_less_and_is_heard_of_or_told(
+    rates: tuple[float, float], model: type[nn.Module] | None
+) -> None:
+    """`p.add_(grad, alpha=-1.0)` is a subtraction. That a rate has become one is found where a row of known steps ends:
+    rates that follow a schedule are others in each step."""
+
+    def run(exactness: str) -> Any:
+        torch.manual_seed(0)
+        network = nn.Linear(4, 4) if model is None else model()
+        optimizer = torch.optim.SGD(network.parameters(), lr=rates[0])
+        with bitwatt.measure("rates", keep=False, meter=False, exactness=exactness) as session:
+            for i in range(STEPS):
+                optimizer.zero_grad()
+                network(torch.ones(2, 4)).square().mean().backward()
+                if i == CHANGED:
+                    optimizer.param_groups[0]["lr"] = rates[1]
+                optimizer.step()
+        return session.run
+
+    counted, replayed = run("always"), run("auto")
+    same = bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+    assert same if rates[0] == 1.0 else replayed.replay.disagreed == {"marks of optimizers": 1}

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.expecting import Event, Expected
-from bitwatt.backends.torch.replay.marks import Structures, hung, in_use
+from bitwatt.backends.torch.replay.marks import ONE, Structures, hung, in_use
 from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.context import CONTEXT
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 _context = CONTEXT.get
 
-#: Numbers that are used whatever they are: they are compared once in a row, with all others.
+#: Numbers that are used whatever they are, unless they are 1.0: they are compared once in a row, with all others.
 _SETTLED = frozenset({"lr", "eps"})
 
 
 class ExpectedStep(Event):
     __slots__ = (
-        "count", "groups", "hung", "lacks", "missing", "number", "optimizer", "row", "states", "structures", "told",
+        "count", "groups", "hung", "lacks", "missing", "number", "optimizer", "row", "settled", "states", "structures",
+        "told",
     )  # fmt: skip
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
@@ -33,9 +34,13 @@ class ExpectedStep(Event):
         self.missing = list(missing) if any(missing) else None
         self.lacks = missing[0] if missing else None  # a gradient of its first parameter
         #: Of each group: how to read options that may come into use, their last values, and which of them were in use.
-        turning = [[(name, on) for name, on in used if name not in _SETTLED] for used in options]
+        turning = [[(name, on) for name, on in used if name not in _SETTLED or on == ONE] for used in options]
         self.groups: list[list[Any]] = [
             [itemgetter(*[name for name, _ in used]) if used else len, None, used] for used in turning
+        ]
+        #: Of the others, those that are compared where the row ends.
+        self.settled = [
+            [one for one in used if one not in turned] for used, turned in zip(options, turning, strict=True)
         ]
         self.told = -1  # of what was announced, up to where it made no difference
         self.optimizer: Any = None  # a weak reference, once it has been looked at closely
@@ -128,7 +133,11 @@ class ExpectedStep(Event):
     @property
     def turned_unheard(self) -> bool:
         optimizer = self.optimizer() if self.optimizer is not None else None
+        if optimizer is None:
+            return False
         try:
-            return optimizer is not None and not self._uses_as_known(optimizer.param_groups)
+            given = optimizer.param_groups
+            settled = [[(name, in_use(group[name])) for name, _ in used] for group, used in zip(given, self.settled)]  # noqa: B905
+            return settled != self.settled or bool(self.pace.rarely and not self._uses_as_known(given))
         except Exception:  # an option that is gone
             return True

@@ -129,7 +129,7 @@ class Laps(Watched):
     def _can_wait(self, start: Node) -> bool:
         """Whether a peek may be left out: the row that follows will end with a look, which sees more, and the allocator
         vouches for what has run."""
-        if start.countdown > self._longest // 2 or not self._close_row():
+        if start.countdown > self._longest // 2 or self._close_row() is None:
             return False
         self._open_row()
         self._until_peek = self._laps_since_peek = 0

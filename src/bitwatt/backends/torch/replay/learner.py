@@ -9,24 +9,23 @@ are known, then credited with the mode off, and counted again at growing interva
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from bitwatt.backends.torch.replay.checks import Tally, reads
+from bitwatt.backends.torch.replay.ends import NOISE, PAUSE, Ends
 from bitwatt.backends.torch.replay.expecting import is_torchs
 from bitwatt.backends.torch.replay.families import Sample, fit
 from bitwatt.backends.torch.replay.functions import FUNCTION
-from bitwatt.backends.torch.replay.laps import Laps
 from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
-from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP, flush
-from bitwatt.backends.torch.replay.pace import ADDED, stepping
+from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP
+from bitwatt.backends.torch.replay.pace import ADDED
 from bitwatt.backends.torch.replay.watched import short
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.marks import Structures
-    from bitwatt.context import Context, Token
+    from bitwatt.context import Context
 
 _sequence = torch.autograd._get_sequence_nr
 _now = time.perf_counter
@@ -44,12 +43,10 @@ _SAMPLES = 16
 #: unit's time that watching its gaps may take.
 _OP, _LONG_WAY, _SHARE = 12e-6, 1e-3, 0.008
 #: A gap that lasts so much longer than it did when it was known, and so much of its unit, is looked at again.
-_LONGER, _NOISE, _PAUSE = 6.0, 1e-3, 0.25
-#: Seconds after the last event that are told.
-_TAIL = 0.1
+_LONGER = 6.0
 
 
-class Learner(Laps):
+class Learner(Ends):
     """One per thread."""
 
     def begin(self, who: Any, values: Any = ()) -> bool:
@@ -107,6 +104,7 @@ class Learner(Laps):
         if self._whole:
             self._learn(step.gap, self._gap_log)
             step.gap.log = short(self._gap_log)
+            self._led_to(step)
             step.gap.heed(self._vouches)
             self.node.calm = step.gap.trusted
             step.node.alike = step.node.alike + 1 if step.gap.streak > 1 else 0
@@ -128,7 +126,7 @@ class Learner(Laps):
         else:
             self.tally.gaps += 1
             spent = _now() - self._time
-            if spent > _LONGER * gap.seconds + _NOISE and spent > _PAUSE * self._unit_seconds:
+            if spent > _LONGER * gap.seconds + NOISE and spent > PAUSE * self._unit_seconds:
                 self.tally.pauses += 1
                 self.node.calm = False  # the next one is watched
         self.state.trail.mark(self.seq, gap.trail)
@@ -247,21 +245,6 @@ class Learner(Laps):
             if node.families is not None:
                 node.samples = []
 
-    def abort(self) -> None:
-        """The event raised: its unit is no example for others, and it is looked at when it comes again."""
-        if self.swift is not None:
-            self._step_back()
-        self._leave_lane()
-        step = self.step
-        if step is None:
-            return
-        if self.replaying:
-            step.event.doubt()
-            step.safe = self.start.safe = False
-            self.tally.assumed += 1
-        self.step, self.kind, self.replaying, self.pace.mute = None, "", False, 0
-        self._anew()
-
     def _end_unit(self, *, watch: bool = False) -> None:
         last, start = self.node, self.start
         told = self.structures
@@ -313,74 +296,6 @@ class Learner(Laps):
         if tally is None:
             tally = self.tallies[context.token] = Tally()
         self.tally = tally
-
-    def closes(self, token: Token) -> Tally:
-        """A session has ended: what it was credited goes to the counts, and what follows is learned anew."""
-        tally = self.tallies.pop(token, None) or Tally()
-        if self.pace.next is stepping:
-            self.abort()
-        self._slow_down()
-        vouched = self.lane is not None and not self.at and self.step is None and self._close_row()
-        self._leave_lane()
-        for lesson in self._lessons():
-            flush(self.state, lesson)
-            if lesson.changes and lesson.replays and token.exactness == "sample":
-                tally.samples.append((lesson.uncertainty, lesson.samples))
-        if self.state.resting is not None and self.step is None and self.context and self.context.token is token:
-            tally.gaps += not vouched  # code after the last event ran unseen
-            if _sequence() != self.seq:
-                tally.disagrees("graph nodes")
-            ended = _now() if token.ended is None else token.ended
-            spent = ended - (self._time or self._began)  # the latter where laps were taken the swiftest way
-            tally.pauses += spent > max(_NOISE, _PAUSE * self._unit_seconds)
-            tally.tail += spent if spent > max(_TAIL, 2 * self._unit_seconds) else 0.0
-        self.stale = True
-        return tally
-
-    def read(self, token: Token) -> Tally:
-        """A session has ended while this thread goes on: what came of it so far, asked by another thread. This one
-        finds out by itself (swift.Row.lap), and as it is `stale` begins anew."""
-        tally = replace(self.tallies.get(token) or Tally())  # its own may still be added to
-        for lane, _ in self.under_way():
-            if self.swift is not None and lane in self.swift.lanes and lane.steps[0].key[1].token is token:
-                laps = self.pace.done
-                tally.replayed += laps
-                tally.events += laps * len(lane.steps)
-                tally.gaps += laps * len(lane.steps)
-                tally.unchecked += laps * lane.unchecked
-        return tally
-
-    def skip(self) -> None:
-        """An event comes that cannot be marked: it is counted, and what is known begins anew after it."""
-        if self.state.resting is not None:
-            self.tally.assumed += 1  # code before it ran unseen
-        self._anew()
-
-    def _anew(self) -> None:
-        self._leave_lane()
-        self.looking, self._whole, self.frame = True, False, None
-        self._begin_unit(None)
-        self._switch(self.state, True)
-        self._log()
-        self._mark()
-
-    def halts(self) -> None:
-        """A loader has come to its end. What follows is no part of the loop, and is seen; what led here is taken to be
-        what leads to the next batch."""
-        self.surprised()
-        self._leave_lane()
-        if self.step is not None or self.state.resting is None:
-            return
-        usual = self.node.usual
-        if usual is not None and usual.key[2][0] == FETCH:
-            self._credit(usual.gap)
-            if not usual.gap.confirms(_sequence() - self.seq):
-                self.tally.disagrees("graph nodes")
-        self.tally.gaps += 1
-        self._whole = False
-        self._switch(self.state, True)
-        self._log()
-        self._mark()
 
     def attach(self) -> None:
         """The thread takes up another task: what it did before is no part of it."""

@@ -72,6 +72,7 @@ class Memory:
         self._optimizers = False  # whether steps end the units of this program
         self._calls_only = False  # nothing is differentiated: each call is a unit
         self._gap_log: Log = []
+        self._led: dict[Any, dict[Any, list[Any]]] = {}  # calls before the first event of its kind (replay.ends)
         self._watch_gaps = True
         self._peeking = False  # in this unit gaps are watched, and events replayed
         self._unit_seconds = 0.0
@@ -140,7 +141,7 @@ class Memory:
         """A program that is never the same for long (models made anew, names in arguments): an empty tree."""
         for lesson in self._lessons():
             flush(self.state, lesson)
-        self.starts, self._marks, self._weight = {}, 0, 0
+        self.starts, self._led, self._marks, self._weight = {}, {}, 0, 0
         self._begin_unit(None)
         self._relieve(self.state)
 

@@ -170,17 +170,19 @@ class Rows(Memory):
         if self._expected is not None:
             self._expected = None if lane.blocks is None else self._expected + laps * lane.blocks
 
-    def _close_row(self) -> bool:
-        """Whether the allocator vouches for all that ran since the row was opened. Asked where a lap has just ended."""
+    def _close_row(self, *, ended: bool = False) -> int | None:
+        """Asked where a lap has just ended, or where a loop has `ended` and done a part of what it does between laps.
+        If the allocator vouches for all that ran since the row was opened: the blocks taken after the last lap."""
         now, expected, self._expected = checks.allocations(), self._expected, None
         if now is None or self._off_at is None or not expected:  # none: the program runs elsewhere
-            return False
-        if now - self._off_at == expected:
+            return None
+        more = now - self._off_at - expected
+        if 0 <= more <= ((self.lane.blocks or 0) if ended and self.lane is not None else 0):
             self.tally.allocations += 1
             self.tally.vouched += self._row
-            return True
+            return more
         self.tally.disagrees("allocations")
         self._longest = FIRST
         for step in self.lane.steps if self.lane is not None else ():
             step.gap.doubt()
-        return False
+        return None

@@ -141,7 +141,7 @@ class Row:
     @property
     def turned_unheard(self) -> bool:
         """Whether options of optimizers have come into use since they were last looked at."""
-        return bool(self.pace.rarely) and any(event.turned_unheard for event in self.events)
+        return any(event.turned_unheard for event in self.events)
 
     @property
     def trail(self) -> Stretch:
