@@ -1,6 +1,8 @@
 """What watching adds to calls and searches of estimators, in instructions: a number that neighbours do not change.
 
-    python benchmarks/overhead_instructions.py --fpcount DIR [--only svc,predict]    # "guide": searches as in guides
+    python benchmarks/overhead_instructions.py --fpcount DIR [--only svc,predict]
+
+Words that name a group: "call" for small calls, "search", and "guide" for searches as in guides.
 
 DIR holds the fpcount instrument (valgrind), under which the script starts itself. Each workload runs once plain and
 once watched, after a round of both to warm up. Counted apart is what watching adds while the workload runs, and what
@@ -24,7 +26,16 @@ from pathlib import Path
 from typing import Any
 
 from overhead_estimators import classes
-from sklearn import ensemble, linear_model, neighbors, preprocessing, svm
+from sklearn import (
+    cluster,
+    decomposition,
+    ensemble,
+    linear_model,
+    naive_bayes,
+    neighbors,
+    preprocessing,
+    svm,
+)
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -37,16 +48,51 @@ CALLS = 50
 
 
 def workloads() -> dict[str, Call]:
-    """Calls of a service and of a stream, searches over fits of 2 to 100 ms, and searches as in guides."""
+    return calls() | searches() | guides()
+
+
+def calls() -> dict[str, Call]:
+    """Of a service, of a stream of ten rows at a time, and fits that take less than a millisecond."""
     X, y = classes()
-    row, few, some = X[:1], X[:10], y[:10]
-    line = linear_model.LinearRegression().fit(X, y)
-    stream = linear_model.SGDClassifier(random_state=0)
+    row, few, labels = X[:1], X[:10], y[:10]
+    scaler, line = preprocessing.StandardScaler().fit(X), linear_model.LinearRegression().fit(X, y)
+    logistic, near = linear_model.LogisticRegression().fit(X, y), neighbors.KNeighborsClassifier().fit(X, y)
+    steps = preprocessing.MinMaxScaler(), preprocessing.StandardScaler(), decomposition.PCA(5)
+    four, pair = make_pipeline(*steps, linear_model.LogisticRegression()), make_pipeline(scaler, linear_model.Ridge())
+    descent, bayes = linear_model.SGDClassifier(random_state=0), naive_bayes.GaussianNB()
+    means, parts = cluster.MiniBatchKMeans(4, random_state=0, n_init=1), decomposition.IncrementalPCA(5)
+    ridge = linear_model.Ridge().fit(X, y)
+    four.fit(X, y)
+    asked: dict[str, Call] = {
+        "StandardScaler.transform": lambda: scaler.transform(row),
+        "LinearRegression.predict": lambda: line.predict(row),
+        "LogisticRegression.predict": lambda: logistic.predict(row),
+        "LogisticRegression.predict_proba": lambda: logistic.predict_proba(row),
+        "KNeighborsClassifier.predict": lambda: near.predict(row),
+        "pipeline of four, predict": lambda: four.predict(row),
+        "Ridge.score": lambda: ridge.score(few, labels),
+        "LogisticRegression.score": lambda: logistic.score(few, labels),
+        "StandardScaler.fit_transform": lambda: scaler.fit_transform(X),
+        "Ridge.fit": lambda: linear_model.Ridge().fit(X, y),
+        "LogisticRegression.fit": lambda: linear_model.LogisticRegression().fit(X, y),
+        "GaussianNB.fit": lambda: naive_bayes.GaussianNB().fit(X, y),
+        "scaler + Ridge, fit": lambda: pair.fit(X, y),
+        "SGDClassifier.partial_fit": lambda: descent.partial_fit(few, labels, classes=[0, 1]),
+        "GaussianNB.partial_fit": lambda: bayes.partial_fit(few, labels, classes=[0, 1]),
+        "MiniBatchKMeans.partial_fit": lambda: means.partial_fit(few),
+        "IncrementalPCA.partial_fit": lambda: parts.partial_fit(few),
+    }
+    return {f"call: {name}": functools.partial(_repeat, call) for name, call in asked.items()}
+
+
+def searches() -> dict[str, Call]:
+    """Over fits of 2 to 100 ms."""
+    X, y = classes()
     strengths = {"C": [0.1, 1.0, 10.0]}
     pipe = make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression())
     forest = ensemble.RandomForestClassifier(10, random_state=0)
     boosting = ensemble.HistGradientBoostingClassifier(max_iter=10, random_state=0)
-    grids = {
+    asked: dict[str, tuple[Any, dict[str, Any]]] = {
         "LogisticRegression": (linear_model.LogisticRegression(), strengths),
         "Pipeline": (pipe, {f"logisticregression__{name}": values for name, values in strengths.items()}),
         "KNeighbors": (neighbors.KNeighborsClassifier(), {"n_neighbors": [3, 5, 9]}),
@@ -54,13 +100,7 @@ def workloads() -> dict[str, Call]:
         "RandomForest(10)": (forest, {"max_depth": [3, None]}),
         "HistGradientBoosting(10)": (boosting, {"learning_rate": [0.05, 0.1]}),
     }
-    return {
-        "LinearRegression.predict, 1 row": lambda: _repeat(lambda: line.predict(row)),
-        "SGDClassifier.partial_fit, 10 rows": lambda: _repeat(lambda: stream.partial_fit(few, some, classes=[0, 1])),
-    } | {
-        f"GridSearchCV, {name}": functools.partial(_searched, model, grid, X, y)
-        for name, (model, grid) in grids.items()
-    } | guides()  # fmt: skip
+    return {f"search: {name}": functools.partial(_searched, model, grid, X, y) for name, (model, grid) in asked.items()}
 
 
 def guides() -> dict[str, Call]:
@@ -126,12 +166,16 @@ def child(words: list[str]) -> None:
         call()
         plain = _instructions(call)
         inside, closing, methods = _watched(call)
-        added = inside - plain, closing - empty
-        shares = " + ".join(f"{100 * part / plain:5.2f} %" for part in added)
-        total = f"{100 * sum(added) / plain:5.2f} %, {sum(added) / methods / 1e3:6.1f} K a method"
-        print(
-            f"{name:36s} {plain / 1e6:8.1f} M plain, {methods:4d} methods: {shares} at the close = {total}", flush=True
-        )
+        print(_line(name, plain, (inside - plain, closing - empty), methods), flush=True)
+
+
+def _line(name: str, plain: int, added: tuple[int, int], methods: int) -> str:
+    if name.startswith("call: "):
+        each = [part / CALLS / 1e3 for part in (plain, *added)]
+        return f"{name:42s} {each[0]:8.1f} K plain: {each[1]:6.1f} K + {each[2]:5.1f} K at the close"
+    shares = " + ".join(f"{100 * part / plain:5.2f} %" for part in added)
+    total = f"{100 * sum(added) / plain:5.2f} %, {sum(added) / methods / 1e3:6.1f} K a method"
+    return f"{name:42s} {plain / 1e6:8.1f} M plain, {methods:4d} methods: {shares} at the close = {total}"
 
 
 def main() -> None:
