@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +43,7 @@ class Observer:
         self._processed: dict[str, dict[str, int]] = {}
         self._names = 0
         self._phases: dict[str, list[float]] = {}
-        self._spans: list[Span] = []
+        self._first: list[tuple[str, float, float, int]] = []  # of `ended`: they become spans when they are told
         self._threads: dict[int, int] = {}
         self._first_batch: float | None = None  # when a loader first handed one out
         #: Phase, begin, seconds, thread: not in the sums yet. Who appends to it beyond NOTED calls `add_up`.
@@ -73,13 +73,19 @@ class Observer:
     def _add(self) -> None:
         batch = self.ended[:]
         del self.ended[: len(batch)]  # other threads may have noted more by now
-        for phase, began, seconds, ident in batch:
-            sums = self._phases.setdefault(phase, [0, 0.0])
+        phases = self._phases
+        for phase, _, seconds, _ in batch:
+            sums = phases.get(phase)
+            if sums is None:
+                sums = phases[phase] = [0, 0.0]
             sums[0] += 1
             sums[1] += seconds
-            if len(self._spans) < SPANS:
-                thread = self._threads.setdefault(ident, len(self._threads))
-                self._spans.append(Span(phase, began - self._began, seconds, thread))
+        self._first += batch[: SPANS - len(self._first)]
+
+    def _spans(self) -> Iterator[Span]:
+        threads = self._threads
+        for phase, began, seconds, ident in self._first:
+            yield Span(phase, began - self._began, seconds, threads.setdefault(ident, len(threads)))
 
     def count(self, phase: str, name: str, n: int) -> None:
         with self._lock:
@@ -120,7 +126,7 @@ class Observer:
             found = Observed(
                 {phase: dict(amounts) for phase, amounts in self._processed.items()},
                 {phase: (int(entries), seconds) for phase, (entries, seconds) in self._phases.items()},
-                tuple(self._spans),
+                tuple(self._spans()),
             )
         found = replace(found, device_memory=dict(memory or {}), device_peak=peak, others=tuple(others))
         return found or None

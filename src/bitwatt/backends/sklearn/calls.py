@@ -7,7 +7,7 @@ as in a row of many. So a note is only what had to be read at once; even whether
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -57,7 +57,7 @@ class Calls:
         self._kinds: dict[type, Layer] = {}
         self.waiting: list[Note] = []
         self.paths: dict[str, str] = {}  # of phases that were found and are too short to be measured one by one
-        self.seconds: dict[str, float] = {}  # by phase that was found
+        self.seconds: dict[str, float] = defaultdict(float)  # by phase that was found
         self._ledger = Ledger()
         self._lock = threading.Lock()
 

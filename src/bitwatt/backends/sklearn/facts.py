@@ -12,7 +12,7 @@ from numpy import ndarray
 
 from bitwatt.backends.sklearn import learnt as learning
 from bitwatt.backends.sklearn import specs
-from bitwatt.backends.sklearn.learnt import Facts, Items, Kind, Known, Later, Reader
+from bitwatt.backends.sklearn.learnt import Facts, Items, Kind, Known, Later, Reader, Same
 from bitwatt.backends.sklearn.specs import MANY, PLAIN, SHORT, UNKNOWN
 from bitwatt.records import TensorSpec
 
@@ -34,8 +34,8 @@ _kinds: dict[type, Kind] = {}
 #: What is told of parameters, of what was learnt, and after a fit of how it went.
 Told = tuple[Known, Known, Items]
 #: By the identity of an estimator: itself, weakly, the values of its parameters when they were last asked for, if they
-#: were plain, and what is told of it by methods that are no fits.
-_last: dict[int, tuple[Any, tuple[Any, ...] | None, Told]] = {}
+#: never change, what is told of it by methods that are no fits, and how those values are compared.
+_last: dict[int, tuple[Any, tuple[Any, ...] | None, Told, Same]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
 _settings: dict[tuple[Any, ...], Known] = {}
 _given: dict[tuple[Any, ...], Given] = {}
@@ -152,67 +152,77 @@ def named(function: Any, values: list[Any], keywords: tuple[str, ...]) -> Items:
 def hyper_parameters(estimator: Any) -> Items:
     """Parameters by name."""
     about = _kinds.get(type(estimator)) or _kind(type(estimator))
-    return _set_again(about, _values(about, estimator.__dict__))[1].items
+    return _set_now(about, estimator.__dict__)[1].items
 
 
 def known(estimator: Any, fresh: bool) -> Told:
     """Its parameters, and what it has learnt, which is remembered until it is fitted again. Estimators of which the
     same is known share the answer, which saves most of the time. `fresh` is after a fit: how it went is told, too."""
     kind, held = type(estimator), estimator.__dict__
+    last = _last.get(id(estimator))
+    if last is not None and not fresh and last[0]() is estimator and last[1] is not None and last[3](held, last[1]):
+        return last[2]  # most of the time: none of its parameters need be looked at
     about = _kinds.get(kind) or _kind(kind)
+    if last is None or last[0]() is not estimator:
+        learnt, went = about.learnt(estimator, held)
+        plain, settings = _set_now(about, held)
+        told: Told = (settings, learnt, ())
+        if kind.__weakrefoffset__:  # else it allows no weak references
+            if len(_last) > MANY:
+                _last.clear()
+            _last[id(estimator)] = weakref.ref(estimator), plain, told, about.same
+        return (settings, learnt, went) if went and fresh else told
+    met, plain, told, same = last
+    learnt, went = about.learnt(estimator, held) if fresh else told[1:]
+    if plain is not None and same(held, plain):
+        settings = told[0]
+    else:
+        plain, settings = _set_now(about, held)
+    if settings is not told[0] or learnt is not told[1] or plain is not last[1]:
+        told = (settings, learnt, ())
+        _last[id(estimator)] = met, plain, told, same
+    return (settings, learnt, went) if went else told
+
+
+def _set_now(about: Kind, held: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, Known]:
+    """The values of its parameters, if they never change, and what is told of them. Most of the time it is a clone of
+    the last one that is asked for: its values are the same objects."""
+    recent = about.recent
+    if recent is not None and about.same(held, recent[0]):
+        return recent
     try:
         values = about.values(held)
-    except KeyError:
-        values = _values(about, held)
-    last = _last.get(id(estimator))
-    if last is not None:
-        met, plain, told = last
-        if met() is estimator:
-            same = plain is not None and all(map(is_, values, plain))  # the same objects: none need be looked at
-            if not fresh:
-                if same:
-                    return told
-                learnt, went = told[1:]
-            else:
-                learnt, went = about.learnt(estimator, held)
-                if same and told[1] is learnt:
-                    return (told[0], learnt, went) if went else told
-            return _remember(estimator, _set_again(about, values), learnt, went)
-    return _remember(estimator, _set_again(about, values), *about.learnt(estimator, held), fresh)
-
-
-def _remember(
-    estimator: Any, of: tuple[tuple[Any, ...] | None, Known], learnt: Known, went: Items, fresh: bool = True
-) -> Told:
-    plain, settings = of
-    told = (settings, learnt, ())
-    if type(estimator).__weakrefoffset__:  # else it allows no weak references
-        if len(_last) > MANY:
-            _last.clear()
-        _last[id(estimator)] = (weakref.ref(estimator), plain, told)
-    return (settings, learnt, went) if went and fresh else told
-
-
-def _values(about: Kind, held: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Of parameters, some of which may have been deleted."""
-    return tuple([held.get(name) for name in about.parameters])
-
-
-def _set_again(about: Kind, values: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Known]:
-    """The values, if they are plain, and what is told of them. Most of the time it is a clone of one before that is
-    asked for: its values are the same objects."""
+    except KeyError:  # some have been deleted
+        values = tuple([held.get(name) for name in about.parameters])
+    listed = about.listed
+    if listed is not None and _as_before(values, listed[0]):
+        return None, listed[1]
     types = tuple(map(type, values))  # 1 and 1.0 and True are equal, and not the same
-    if not PLAIN.issuperset(types):  # an estimator, a list, an array: it may change, and must not be held
-        told = tuple([value if type(value) in PLAIN else specs.told(value) for value in values])
-        return None, _set(about, told, tuple(map(type, told)))
-    recent = about.set.get(values)
-    if recent is not None and recent[2] == types:
-        return recent[:2]
-    if len(about.set) > MANY:
-        about.set.clear()
-    known = _set(about, values, types)
-    about.set[values] = values, known, types
-    return values, known
+    if PLAIN.issuperset(types):
+        found = about.set.get(values)
+        if found is None or found[1] != types:
+            if len(about.set) > MANY:
+                about.set.clear()
+            found = about.set[values] = values, types, _set(about, values, types)
+        recent = about.recent = found[0], found[2]
+        return recent
+    others = [value for value in values if type(value) not in PLAIN]
+    told = [value if type(value) in PLAIN else specs.told(value) for value in values]
+    known = _set(about, tuple(told), tuple(map(type, told)))
+    if all(type(value) is tuple and PLAIN.issuperset(map(type, value)) for value in others):
+        recent = about.recent = values, known
+        return recent
+    about.listed = [*map(specs.mark_in, values)], known  # an estimator, a list, an array: it may change: it is not held
+    return None, known
+
+
+def _as_before(values: tuple[Any, ...], before: list[Any]) -> bool:
+    for value, last in zip(values, before, strict=True):
+        if value is not last:
+            now = specs.steps_like(value) if type(last) is list else specs.told(value)
+            if now is not last and (type(last) is not list or now != last):
+                return False
+    return True
 
 
 def _set(about: Kind, values: tuple[Any, ...], types: tuple[type, ...]) -> Known:

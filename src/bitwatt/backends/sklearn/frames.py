@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from bitwatt.backends.sklearn.names import parts_like, steps_of
+from bitwatt.backends.sklearn.names import parts_like, steps_by_identity, steps_of
 
 #: Names, and what they name: a part, or the qualified name of its class where the part is in another process.
 Parts = tuple[tuple[str, Any], ...]
@@ -19,8 +19,8 @@ class Frame:
     for every call. `framed` makes the rarer ones."""
 
     __slots__ = (
-        "again", "began", "estimator", "held", "kinds", "mark", "method", "phase", "probes", "scope", "silent", "told",
-        "unheard",
+        "again", "began", "calls", "estimator", "held", "kinds", "mark", "method", "names", "phase", "probes", "scope",
+        "silent", "told", "unheard",
     )  # fmt: skip
 
     estimator: Any
@@ -34,6 +34,8 @@ class Frame:
     again: tuple[Any, ...] | None  # what a probe was called with last, and the sizes it read
     began: float  # by the clock, for the outermost; else 0
     mark: Any  # of the meter's, for the outermost
+    calls: Any  # where it is noted, for the outermost
+    names: dict[int, tuple[str, Any]] | None  # of parts in lists, by identity, once they are asked for
     told: tuple[Any, ...] | None  # parameters and facts, as a method that was called in turn has read them
     held: Mapping[str, Any] | None  # attributes of the estimator then, if that was a fit
 
@@ -47,6 +49,11 @@ class Frame:
         for name, part in self.kinds:
             if part is child:
                 return name
+        if self.names is None:
+            self.names = {} if self.estimator is None else steps_by_identity(self.estimator)
+        found = self.names.get(id(child))
+        if found is not None and found[1] is child:
+            return found[0]
         kind = type(child)
         held = [] if self.estimator is None else parts_like(self.estimator, child)
         for name, part in held:
@@ -69,7 +76,7 @@ def framed(
     frame = Frame()
     frame.estimator, frame.method, frame.phase, frame.scope = estimator, method, phase, scope
     frame.silent, frame.kinds, frame.unheard, frame.probes = silent, kinds, unheard, {}
-    frame.again = frame.told = frame.held = frame.mark = None
+    frame.again = frame.told = frame.held = frame.mark = frame.names = None
     frame.began = 0.0
     return frame
 

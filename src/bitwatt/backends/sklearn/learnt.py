@@ -28,6 +28,8 @@ _NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_sampl
 _CLASSES = {kind: kind.__name__ for kind in (int, bool, str, float, float64, type(None), ndarray)}
 #: Most arrays have one of these, the very object.
 _DTYPES = {f"d{one.num}": one for one in map(dtype, ("f8", "f4", "i8", "i4", "u1", "?"))}
+#: Whether a mapping holds these very objects.
+Same = Callable[[Mapping[str, Any], tuple[Any, ...]], bool]
 Marking = Callable[[Mapping[str, Any]], tuple[Any, ...] | None]
 
 
@@ -87,6 +89,21 @@ def picker(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
     return (lambda held: (held[names[0]],)) if names else lambda held: ()
 
 
+@functools.lru_cache(1_000)
+def _comparing(names: tuple[str, ...]) -> Same:
+    """Whether a mapping holds these very objects by these names. It is asked for every call, so it is written out: to
+    pick them and to compare them in turn takes three times as long."""
+    if not names:
+        return lambda held, values: True
+    unpacked = "".join(f"v{i}, " for i in range(len(names)))
+    same = " and ".join(f"held[{name!r}] is v{i}" for i, name in enumerate(names))
+    source = f"def same(held, values):\n    {unpacked}= values\n    try:\n        return {same}\n"
+    made: dict[str, Any] = {}
+    exec(f"{source}    except KeyError:\n        return False\n", made)
+    found: Same = made["same"]
+    return found
+
+
 class Holding:
     """What estimators of a class hold by name, and what the last of them was like. Attributes that came with a fit tell
     something. Several threads may ask at once: but for `alike` it never changes."""
@@ -125,19 +142,19 @@ def _marking(attributes: Mapping[str, Any]) -> Marking:
         if kind is ndarray:
             number, usual = value.dtype.num, _DTYPES.get(f"d{value.dtype.num}") is value.dtype
             same.append(f"v{i}.dtype is d{number}" if usual else f"(t{i} := v{i}.dtype).num == {number}")
-            same.append(f"len(s{i} := v{i}.shape) == {value.ndim}")
+            same.append(f"v{i}.ndim == {value.ndim}")
             if not usual:
                 marks.append(f"t{i}")
             if value.ndim > 1:
-                marks.append(f"s{i}, v{i}.flags.fnc")
+                marks.append(f"v{i}.shape, v{i}.flags.fnc")
             elif value.dtype.kind not in "iu" or name in _NEWS:
-                marks.append(f"s{i}")
+                marks.append(f"len(v{i})")
             elif value.shape[0] > SHORT:
-                same.append(f"s{i}[0] > {SHORT}")
-                marks.append(f"s{i}")
+                same.append(f"len(v{i}) > {SHORT}")
+                marks.append(f"len(v{i})")
             else:
-                same.append(f"s{i}[0] <= {SHORT}")
-                marks.append(f"s{i}, *v{i}.tolist()")  # it is told as it is
+                same.append(f"len(v{i}) <= {SHORT}")
+                marks.append(f"len(v{i}), *v{i}.tolist()")  # it is told as it is
         elif kind in (int, bool, str) and name not in _NEWS:  # of others all that is told is that they are there
             marks.append(f"v{i}")
     told = f"({', '.join(marks)},)" if marks else "()"
@@ -162,17 +179,22 @@ class Kind:
     """A class of estimators: its parameters, its readers, the attributes that tell only how a fit went; and what its
     last fitted estimator held."""
 
-    __slots__ = ("last", "parameters", "passing", "readers", "set", "values")
+    __slots__ = ("last", "listed", "parameters", "passing", "readers", "recent", "same", "set", "values")
 
     def __init__(self, parameters: tuple[str, ...], readers: tuple[Reader, ...], passing: frozenset[str]) -> None:
         self.parameters, self.readers, self.passing = parameters, readers, passing
-        self.values = picker(parameters)
-        #: By plain values of parameters: those that were last asked for, what was told of them, and their classes.
-        self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], Known, tuple[type, ...]]] = {}
+        self.values, self.same = picker(parameters), _comparing(parameters)
+        #: By plain values of parameters: those that were last asked for, their classes, and what was told of them.
+        self.set: dict[tuple[Any, ...], tuple[tuple[Any, ...], tuple[type, ...], Known]] = {}
+        #: Values that never change and were asked for last, and what was told of them.
+        self.recent: tuple[tuple[Any, ...], Known] | None = None
+        #: The same of others: what decides what is told in their places.
+        self.listed: tuple[list[Any], Known] | None = None
         self.last: Holding | None = None
 
     def forget(self) -> None:
         self.set.clear()
+        self.recent = self.listed = None
         if self.last is not None:
             self.last.alike = None
 

@@ -94,6 +94,18 @@ def maybe_parts(estimator: Any) -> set[type]:
     return found - _NEVER
 
 
+def steps_by_identity(estimator: Any) -> dict[int, tuple[str, Any]]:
+    """Parts that stand in lists with their names."""
+    held, lists = estimator.__dict__, _lists_of(estimator.__class__)
+    found: dict[int, tuple[str, Any]] = {}
+    for attribute in lists:
+        if attribute in held and isinstance(parts := held[attribute], (list, tuple)):
+            for part in parts:
+                if isinstance(part, tuple) and len(part) >= 2:
+                    found.setdefault(id(part[1]), (str(part[0]), part[1]))
+    return found
+
+
 def parts_like(estimator: Any, child: Any) -> list[tuple[str, Any]]:
     """Those of `steps_of` that are the child or of its class; quickly, for it is asked for every child."""
     kind: Any = type(child)
@@ -120,6 +132,16 @@ def _called(held: dict[str, Any], kind: Any) -> list[tuple[str, Any]]:
 
 
 _LISTS = ("steps", "transformers", "transformer_list", "estimators")
+
+
+@functools.cache
+def _lists_of(kind: Any) -> tuple[str, ...]:
+    """Those that estimators of a class may hold: a library's are parameters."""
+    if library_of(kind) not in LIBRARIES or not hasattr(kind, "_get_param_names"):
+        return _LISTS
+    return tuple([name for name in _LISTS if name in kind._get_param_names()])
+
+
 #: Most attributes are of these, and no parts.
 _NEVER = frozenset({type(None), bool, int, float, str, list, tuple, dict, ndarray})
 

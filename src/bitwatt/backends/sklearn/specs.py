@@ -96,6 +96,21 @@ def told(value: Any) -> Any:
     return UNKNOWN
 
 
+def steps_like(value: Any) -> list[tuple[Any, type]] | None:
+    """What decides what is told of a list of names and estimators; quickly, for pipelines are asked for every call."""
+    try:
+        return [(name, type(part)) for name, part in value] if type(value) is list else None
+    except (TypeError, ValueError):
+        return None
+
+
+def mark_in(value: Any) -> Any:
+    """Of a parameter: where it is such a list what decides, else what is told."""
+    if type(value) is list and 0 < len(value) <= SHORT and _steps(value) is not None:
+        return steps_like(value)
+    return told(value)
+
+
 def _steps(value: list[Any]) -> Any:
     """Of a list of names and estimators, which is what pipelines are asked for again and again; None of others."""
     key: list[Any] = []

@@ -78,11 +78,11 @@ class EstimatorWatch:
     def enter(self, estimator: Any, plan: Plan, above: Frame | None, context: Context) -> Frame:
         frame = Frame()
         frame.estimator, frame.method, frame.unheard, frame.silent = estimator, plan.method, plan.unheard, plan.silent
-        frame.again = frame.told = frame.held = frame.mark = None
+        frame.again = frame.told = frame.held = frame.mark = frame.names = None
         frame.kinds, frame.probes = (), {}
         if above is None:
             frame.phase, frame.scope = plan.phase, plan.scope
-            calls = self.calls.get(context) or self._calls(context)
+            calls = frame.calls = self.calls.get(context) or self._calls(context)
             if plan.phase not in calls.paths:
                 frame.mark = calls.begin(plan.phase)
             frame.began = perf_counter()
@@ -163,18 +163,18 @@ class EstimatorWatch:
 
     def clock(self, frame: Frame, context: Context) -> None:
         """The outermost call has ended."""
-        token, phase, began = context.token, frame.phase, frame.began
-        spent, observer = perf_counter() - began, token.observer
-        if frame.mark is not None:
-            left(context, frame.mark)
+        phase, began, mark, calls = frame.phase, frame.began, frame.mark, frame.calls
+        spent, token = perf_counter() - began, context.token
+        if mark is not None:
+            left(context, mark)
         if not token.open:  # it was under way when its session closed
             return
-        calls = self._calls(context)
         if TORCH not in modules or _torch_state() is None:
-            calls.seconds[phase] = calls.seconds.get(phase, 0.0) + spent
-        if frame.mark is None and observer is not None:
-            observer.ended.append((calls.paths[phase], began, spent, get_ident()))
-            if len(observer.ended) >= MANY:
+            calls.seconds[phase] += spent
+        if mark is None and (observer := token.observer) is not None:
+            ended = observer.ended
+            ended.append((calls.paths[phase], began, spent, get_ident()))
+            if len(ended) >= MANY:
                 observer.add_up()
 
     def collect(self, token: Token) -> Harvest:
