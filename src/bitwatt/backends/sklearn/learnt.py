@@ -25,7 +25,7 @@ Reader = Callable[[Any], Facts]
 #: Which samples, and how many until now, is news with every batch of a stream, and changes no work.
 _NEWS = frozenset({"labels_", "support_", "core_sample_indices_", "t_", "n_samples_seen_", "n_steps_"})
 #: Classes of most attributes, and their names where code is written.
-_CLASSES = {kind: kind.__name__ for kind in (int, bool, str, float, float64, type(None), ndarray)}
+_CLASSES = {kind: kind.__name__ for kind in (int, bool, str, float, float64, type(None), dict, ndarray)}
 #: Most arrays have one of these, the very object.
 _DTYPES = {f"d{one.num}": one for one in map(dtype, ("f8", "f4", "i8", "i4", "u1", "?"))}
 #: Whether a mapping holds these very objects.

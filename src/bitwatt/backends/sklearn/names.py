@@ -87,7 +87,7 @@ def maybe_parts(estimator: Any) -> set[type]:
     """Classes among which those of its parts are, quickly."""
     held = estimator.__dict__
     found = {*map(type, held.values())}
-    for attribute in _LISTS:
+    for attribute in _lists_of(estimator.__class__):
         parts = held.get(attribute)
         if parts is not None and isinstance(parts, (list, tuple)):
             found.update([type(part[1]) for part in parts if isinstance(part, tuple) and len(part) >= 2])

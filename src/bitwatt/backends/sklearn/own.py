@@ -69,10 +69,12 @@ def install(watch: EstimatorWatch) -> Undo:
     @functools.wraps(names)
     def validate(self: Any, given: Any) -> Any:
         if watch.on and current() is not None:
-            for part in {type(part) for _, part in steps_of(self)} - met if maybe_parts(self) - met else ():
-                met.add(part)
-                for kind in part.__mro__[:-1]:
-                    undo.extend(wrap(watch, kind))
+            found = maybe_parts(self)
+            if not met.issuperset(found):
+                for part in {type(part) for _, part in steps_of(self)} - met:
+                    for kind in part.__mro__[:-1]:
+                        undo.extend(wrap(watch, kind))
+                met.update(found)
         return names(self, given)
 
     _SetOutputMixin.__init_subclass__ = classmethod(announce)

@@ -31,6 +31,10 @@ UNKNOWN = _Unknown()
 _VALUES = object()
 #: Estimators of scikit-learn as values: what they are is told by their classes.
 _parts: dict[type, str] = {}
+#: Classes whose objects have no attributes but those of the class, and none that is asked for: to ask an object for all
+#: that it has not takes as long as to read the rest of an estimator.
+_nothing: set[type] = set()
+_ASKED = ("shape", "dtype", "dtypes", "get_params", "item", "num_row", "__call__", "__getattr__")
 
 
 def forget() -> None:
@@ -76,6 +80,8 @@ def told(value: Any) -> Any:
         return several(value)
     if (part := _parts.get(kind)) is not None:
         return part
+    if kind in _nothing:
+        return UNKNOWN
     if isinstance(value, (int, float, str)):  # numpy's scalars are Python's too
         return value.item() if hasattr(value, "item") else value
     spec = spec_of(value)
@@ -93,6 +99,8 @@ def told(value: Any) -> Any:
         return value.item()
     if hasattr(value, "num_row") and hasattr(value, "num_col"):  # data sets of XGBoost and CatBoost
         return TensorSpec((int(value.num_row()), int(value.num_col())), "float32")
+    if not kind.__dictoffset__ and not any(hasattr(kind, name) for name in _ASKED) and len(_nothing) < MANY:
+        _nothing.add(kind)
     return UNKNOWN
 
 
