@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -42,9 +44,17 @@ class _Hashed:
         try:
             return self._hash
         except AttributeError:
-            found = hash(tuple(map(self.__getattribute__, self.__slots__)))
-            object.__setattr__(self, "_hash", found)
+            found = hash(_fields(self.__slots__)(self))
+            _keep(self, found)
             return found
+
+
+_keep: Callable[[Any, int], None] = _Hashed.__dict__["_hash"].__set__
+
+
+@functools.cache
+def _fields(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    return operator.attrgetter(*names)
 
 
 @dataclass(frozen=True, slots=True)

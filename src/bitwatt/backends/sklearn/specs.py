@@ -34,7 +34,7 @@ _parts: dict[type, str] = {}
 #: Classes whose objects have no attributes but those of the class, and none that is asked for: to ask an object for all
 #: that it has not takes as long as to read the rest of an estimator.
 _nothing: set[type] = set()
-_ASKED = ("shape", "dtype", "dtypes", "get_params", "item", "num_row", "__call__", "__getattr__")
+_ASKED = frozenset({"shape", "dtype", "dtypes", "get_params", "item", "num_row", "__call__", "__getattr__"})
 
 
 def forget() -> None:
@@ -99,7 +99,7 @@ def told(value: Any) -> Any:
         return value.item()
     if hasattr(value, "num_row") and hasattr(value, "num_col"):  # data sets of XGBoost and CatBoost
         return TensorSpec((int(value.num_row()), int(value.num_col())), "float32")
-    if not kind.__dictoffset__ and not any(hasattr(kind, name) for name in _ASKED) and len(_nothing) < MANY:
+    if not kind.__dictoffset__ and not any(_ASKED & vars(one).keys() for one in kind.__mro__) and len(_nothing) < MANY:
         _nothing.add(kind)
     return UNKNOWN
 

@@ -304,13 +304,13 @@ probe(
 @facts("sklearn.neighbors._base.NeighborsBase")
 def _neighbours(estimator: Any) -> dict[str, Any]:
     """How it searches, and among which data."""
-    X = getattr(estimator, "_fit_X", None)
+    held = estimator.__dict__
+    X, y = held.get("_fit_X"), held.get("_y")
     if X is None or not hasattr(X, "shape"):
         return {}
-    known: dict[str, Any] = {"fit_method": str(estimator._fit_method), "fit_shape": tuple(map(int, X.shape))}
-    y = getattr(estimator, "_y", None)
     outputs = 1 if y is None or y.ndim == 1 else int(y.shape[1])
-    return {**known, "outputs": outputs, "fit_bits": _bits(X)}
+    shape = X.shape if type(X) is ndarray else tuple(map(int, X.shape))
+    return {"fit_method": str(held["_fit_method"]), "fit_shape": shape, "outputs": outputs, "fit_bits": _bits(X)}
 
 
 @facts("sklearn.neighbors._nearest_centroid.NearestCentroid")
