@@ -12,11 +12,12 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import bitwatt
-from bitwatt.backends.sklearn import methods, probes
+from bitwatt.backends.sklearn import facts, methods, probes, specs
 from bitwatt.backends.sklearn.frames import TOP, framed
 from bitwatt.backends.sklearn.learnt import Kind
 from bitwatt.backends.sklearn.readers import linear, trees
@@ -241,3 +242,96 @@ def test_a_call_may_end_after_its_session() -> None:
     end.set()
     thread.join()
     assert [result.shape for result in ended] == [(3, 2)]
+
+
+class Equal(SGDClassifier):
+    """It equals all of its kind, and so has no hash."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Equal)
+
+
+def test_streams_of_estimators_that_equal_each_other_have_shares_of_their_own() -> None:
+    X, y = make_classification(200, 6, random_state=0)
+    one, other, hashable = Equal(random_state=0), Equal(random_state=0), SGDClassifier(random_state=0)
+    assert one == other
+    with bitwatt.measure("streams", keep=False, meter=False) as session:
+        for at in range(0, 200, 20):
+            one.partial_fit(X[at : at + 20], y[at : at + 20], classes=[0, 1])
+            hashable.partial_fit(X[at : at + 20], y[at : at + 20], classes=[0, 1])
+            other.partial_fit(X[at : at + 20], 1 - y[at : at + 20], classes=[0, 1])
+    assert session.run is not None
+    assert session.run.notes == ()
+    shares: dict[str, dict[Any, int]] = {}
+    for row in session.run.ledger:
+        seen = next(seen for seen in dict(row.op.args)["probes"] if seen[0] == "linear_sgd")
+        kind = shares.setdefault(row.scope, {})
+        kind[seen[-4]] = kind.get(seen[-4], 0) + row.calls
+    assert {name: sum(kind.values()) for name, kind in shares.items()} == {"Equal": 20, "SGDClassifier": 10}
+    assert all(shares["Equal"][share] >= times for share, times in shares["SGDClassifier"].items())
+
+
+RANGES: list[Any] = [
+    (0, 1),
+    (0, 2),
+    (0.0, 1.0),
+    (False, True),
+    [0, 1],
+    [0, 2],
+    0,
+    0.0,
+    None,
+    MinMaxScaler(),
+    np.ones(2),
+]
+
+
+@pytest.mark.parametrize("before", RANGES, ids=repr)
+def test_parameters_are_told_as_they_are_whatever_they_were_before(before: Any) -> None:
+    """Also of estimators that came before, and where one has been deleted."""
+
+    def told(scaler: MinMaxScaler) -> str:
+        return repr(facts.known(scaler, False)[0].items)
+
+    for now in RANGES:
+        facts.forget()
+        alone = told(MinMaxScaler(now))
+        facts.forget()
+        scaler = MinMaxScaler(before)
+        first = told(scaler)
+        assert told(MinMaxScaler(before)) == told(scaler) == first
+        scaler.feature_range = now
+        assert told(scaler) == told(MinMaxScaler(now)) == alone
+        del scaler.feature_range
+        assert "'feature_range', None" in told(scaler)
+        assert told(MinMaxScaler(before)) == first
+
+
+def test_a_list_that_changes_in_place_is_told_as_it_is_now() -> None:
+    facts.forget()
+    pipe = make_pipeline(MinMaxScaler(), SGDClassifier())
+    steps = [dict(facts.known(pipe, False)[0].items)["steps"] for _ in range(2)]
+    pipe.steps[0] = ("minmaxscaler", FunctionTransformer())
+    steps.append(dict(facts.known(pipe, False)[0].items)["steps"])
+    pipe.steps[0] = ("other", FunctionTransformer())
+    steps.append(dict(facts.known(pipe, False)[0].items)["steps"])
+    pipe.steps.append(("last", "passthrough"))
+    steps.append(dict(facts.known(pipe, False)[0].items)["steps"])
+    scaled, other = ("minmaxscaler", "<MinMaxScaler>"), "<FunctionTransformer>"
+    assert [one[0] for one in steps] == [scaled, scaled, ("minmaxscaler", other), ("other", other), ("other", other)]
+    assert steps[-1][2] == ("last", "passthrough")
+
+
+def test_objects_without_attributes_have_nothing_to_tell_and_others_of_their_kind_may() -> None:
+    class Slotted:
+        __slots__ = ("shape",)
+
+    assert specs.told({}) is specs.told({"shape": (1, 2)}) is specs.UNKNOWN
+    assert specs.told(Slotted()) is specs.UNKNOWN
+    found = Slotted()
+    found.shape, names = (), types.SimpleNamespace()
+    assert Slotted not in specs._nothing
+    assert dict in specs._nothing
+    assert specs.told(names) is specs.UNKNOWN
+    names.shape, names.dtype = (2, 3), np.dtype("f4")
+    assert specs.told(names).shape == (2, 3)

@@ -208,7 +208,8 @@ def _set_now(about: Kind, held: Mapping[str, Any]) -> tuple[tuple[Any, ...] | No
         return recent
     others = [value for value in values if type(value) not in PLAIN]
     told = [value if type(value) in PLAIN else specs.told(value) for value in values]
-    known = _set(about, tuple(told), tuple(map(type, told)))
+    inner = [tuple(map(type, value)) if type(value) is tuple else type(value) for value in told]
+    known = _set(about, tuple(told), tuple(inner))
     if all(type(value) is tuple and PLAIN.issuperset(map(type, value)) for value in others):
         recent = about.recent = values, known
         return recent
@@ -225,7 +226,7 @@ def _as_before(values: tuple[Any, ...], before: list[Any]) -> bool:
     return True
 
 
-def _set(about: Kind, values: tuple[Any, ...], types: tuple[type, ...]) -> Known:
+def _set(about: Kind, values: tuple[Any, ...], types: tuple[Any, ...]) -> Known:
     key = (about, values, types)
     told = _settings.get(key)
     if told is None:
