@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.about import About
@@ -44,17 +43,9 @@ class _Hashed:
         try:
             return self._hash
         except AttributeError:
-            found = hash(_fields(self.__slots__)(self))
-            _keep(self, found)
+            found = hash(attrgetter(*self.__slots__)(self))
+            object.__setattr__(self, "_hash", found)
             return found
-
-
-_keep: Callable[[Any, int], None] = _Hashed.__dict__["_hash"].__set__
-
-
-@functools.cache
-def _fields(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    return operator.attrgetter(*names)
 
 
 @dataclass(frozen=True, slots=True)
