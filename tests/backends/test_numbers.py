@@ -64,3 +64,11 @@ def test_a_count_that_is_read_in_each_step_does_not_keep_the_code_around_it_from
         len([row for row in telling.ledger if row.op.name == "aten._local_scalar_dense" and row.phase != "optimizer"])
         == 1
     )
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("rate", [0.0, 0.5, 2.0])
+def test_whatever_the_rate_is_a_step_is_the_same(rate: float, foreach: bool) -> None:
+    usual, other = trained(2, lr=0.01, foreach=foreach), trained(2, lr=rate, foreach=foreach)
+    steps = [{row.op: row.calls for row in run.ledger if row.phase == "optimizer"} for run in (usual, other)]
+    assert steps[0] == steps[1]

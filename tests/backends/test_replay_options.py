@@ -170,3 +170,19 @@ def test_a_rate_of_one_takes_a_multiplication_less_and_is_heard_of_or_told(
     counted, replayed = run("always"), run("auto")
     same = bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
     assert same if rates[0] == 1.0 else replayed.replay.disagreed == {"marks of optimizers": 1}
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_schedule_may_begin_or_end_with_a_rate_of_zero(begins: bool) -> None:
+    """It does the same with it."""
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda i: i / STEPS if begins else max(1 - i / STEPS, 0.0))
+    with bitwatt.measure("schedule", keep=False, meter=False) as session:
+        for _ in range(STEPS + 20):
+            optimizer.zero_grad()
+            model(torch.ones(2, 4)).square().mean().backward()
+            optimizer.step()
+            schedule.step()
+    replay = session.run.replay
+    assert (replay.disagreed, replay.assumed, replay.deviated) == ({}, 0, 0)

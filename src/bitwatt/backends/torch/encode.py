@@ -69,6 +69,14 @@ def operand_key(key: Any) -> Any:
     return SCALAR if type(key) in (float, int) else key
 
 
+def factor_key(key: Any) -> Any:
+    """A stand-in for a number that something is multiplied by on its way: rules ask only whether it is one. A learning
+    rate may come to 0.5, or to 0."""
+    if type(key) is _List:
+        return _List([factor_key(item) for item in key])
+    return SCALAR if type(key) in (float, int) and key not in (1, -1) else key
+
+
 def result_key(out: Any) -> Any:
     """A stand-in for what an op gives back. A number that is read out of a tensor (a loss, a count of right answers, a
     step) may be another one each time, and is no part of what was called."""

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import (
 )
 
 from bitwatt.backends.torch import code, compact, higher_order
-from bitwatt.backends.torch.encode import key_of, name_of, operand_key, result_key, scalar_key
+from bitwatt.backends.torch.encode import factor_key, key_of, name_of, operand_key, result_key, scalar_key
 from bitwatt.backends.torch.state import (
     AFTER,
     BEFORE,
@@ -335,20 +335,26 @@ class Plan:
         """The key of a call without numbers that may differ each time and change nothing: a step, a seed, an id."""
         numbers = self.numbers
         args = tuple([numbers[i](arg) if i in numbers else arg for i, arg in enumerate(key[1])])
-        return (self, args, *key[2:])
+        named = tuple([(name, numbers[name](arg) if name in numbers else arg) for name, arg in key[2]])
+        return (self, args, named, *key[3:])
 
 
-def _numbers(func: OpOverload) -> dict[int, Callable[[Any], Any]]:
-    """Positions of such arguments, and what stands for each in a key."""
+def _numbers(func: OpOverload) -> dict[int | str, Callable[[Any], Any]]:
+    """Places and names of such arguments, and what stands for each in a key."""
     arguments = func._schema.arguments
-    operands = {"other", "scalar"} | ({"scalars"} if all(one.name != "tensor1" for one in arguments) else set())
-    found: dict[int, Callable[[Any], Any]] = {}
+    fused = any(one.name == "tensor1" for one in arguments)  # addcmul and addcdiv, which multiply by a factor, too
+    factors = {"alpha", "value"} | ({"scalars"} if fused else set())
+    operands = {"other", "scalar"} | (set() if fused else {"scalars"})
+    found: dict[int | str, Callable[[Any], Any]] = {}
     for i, argument in enumerate(arguments):
-        kind = str(argument.type)
-        if kind == "Tensor" or (argument.name in operands and kind in ("number", "List[number]")):
-            found[i] = operand_key
-        elif kind == "number" or (argument.name == "step" and "optimizer" in func.name()):
-            found[i] = scalar_key
+        name, kind = argument.name, str(argument.type)
+        number = kind in ("number", "List[number]")
+        if kind == "Tensor" or (number and name in operands):
+            found[i] = found[name] = operand_key
+        elif number and name in factors:
+            found[i] = found[name] = factor_key
+        elif kind == "number" or (name == "step" and "optimizer" in func.name()):
+            found[i] = found[name] = scalar_key
     return found
 
 

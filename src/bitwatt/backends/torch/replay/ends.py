@@ -55,7 +55,7 @@ class Ends(Laps):
         if self.pace.next is stepping:
             self.abort()
         self._slow_down()
-        between = self.step is None and not self.at
+        between = self.step is None and (self.lane is None or not self.at)
         ending = self._ending() if between else None
         blocks = self._close_row(ended=ending is not None) if between and self.lane is not None else None
         self._leave_lane()

@@ -145,7 +145,11 @@ def _hooked(optimizer: Any) -> bool:
 def _options(group: Any) -> tuple[Any, ...]:
     """What an optimizer does with a group: which of its options are in use, whatever their values."""
     return tuple(
-        [(name, in_use(value)) for name, value in group.items() if value is None or isinstance(value, (int, float))]
+        [
+            (name, in_use(name, value))
+            for name, value in group.items()
+            if value is None or isinstance(value, (int, float))
+        ]
     )
 
 

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.expecting import Event, Expected
-from bitwatt.backends.torch.replay.marks import ONE, Structures, hung, in_use
+from bitwatt.backends.torch.replay.marks import ONE, SETTLED, Structures, hung, in_use
 from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.context import CONTEXT
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.swift import Row
 
 _context = CONTEXT.get
-
-#: Numbers that are used whatever they are, unless they are 1.0: they are compared once in a row, with all others.
-_SETTLED = frozenset({"lr", "eps"})
 
 
 class ExpectedStep(Event):
@@ -34,14 +31,12 @@ class ExpectedStep(Event):
         self.missing = list(missing) if any(missing) else None
         self.lacks = missing[0] if missing else None  # a gradient of its first parameter
         #: Of each group: how to read options that may come into use, their last values, and which of them were in use.
-        turning = [[(name, on) for name, on in used if name not in _SETTLED or on == ONE] for used in options]
+        #: Of those that always are it is asked where the row ends whether they have become 1.0.
+        turning = [[(name, on) for name, on in used if name not in SETTLED or on == ONE] for used in options]
         self.groups: list[list[Any]] = [
             [itemgetter(*[name for name, _ in used]) if used else len, None, used] for used in turning
         ]
-        #: Of the others, those that are compared where the row ends.
-        self.settled = [
-            [one for one in used if one not in turned] for used, turned in zip(options, turning, strict=True)
-        ]
+        self.settled = [[name for name, on in used if name in SETTLED and on != ONE] for used in options]
         self.told = -1  # of what was announced, up to where it made no difference
         self.optimizer: Any = None  # a weak reference, once it has been looked at closely
 
@@ -125,7 +120,7 @@ class ExpectedStep(Event):
         for group, known in zip(given, self.groups):  # noqa: B905
             values = known[0](group)
             if values != known[1]:  # a number that follows a schedule is in use as before
-                if [(name, in_use(group[name])) for name, _ in known[2]] != known[2]:
+                if [(name, in_use(name, group[name])) for name, _ in known[2]] != known[2]:
                     return False
                 known[1] = values
         return True
@@ -137,7 +132,7 @@ class ExpectedStep(Event):
             return False
         try:
             given = optimizer.param_groups
-            settled = [[(name, in_use(group[name])) for name, _ in used] for group, used in zip(given, self.settled)]  # noqa: B905
-            return settled != self.settled or bool(self.pace.rarely and not self._uses_as_known(given))
+            one = any(in_use(name, group[name]) == ONE for group, names in zip(given, self.settled) for name in names)  # noqa: B905
+            return one or bool(self.pace.rarely and not self._uses_as_known(given))
         except Exception:  # an option that is gone
             return True

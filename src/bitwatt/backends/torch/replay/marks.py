@@ -30,8 +30,8 @@ _PLAIN = frozenset({int, bool, float, str, type(None), torch.dtype, torch.device
 _DEPTH, _WIDE = 4, 32
 #: States of models that are remembered.
 _MODELS = 1_000
-#: Stands for an option that is 1.0.
-ONE = "one"
+#: Options of optimizers that are used whatever they are: a schedule may lead to 0. And what stands for one that is 1.0.
+SETTLED, ONE = frozenset({"lr", "eps"}), "one"
 #: Marks the class whose instances tell when they are frozen (replay.announced).
 TELLS = "_bitwatt_tells"
 #: Attributes that may decide what a module does, in how many modules of the program's own they are read at most, and
@@ -84,11 +84,12 @@ def arguments(args: Any, kwargs: Any, *, sizes: bool = False) -> tuple[Any, ...]
     return tuple(values)
 
 
-def in_use(value: Any) -> bool | str | None:
-    """Of an optimizer's option: None leaves the choice to torch, and a factor of one takes no multiplication."""
+def in_use(name: str, value: Any) -> bool | str | None:
+    """Of an optimizer's option, as far as it decides what is done: None leaves the choice to torch, and a factor of one
+    takes no multiplication."""
     if type(value) is float and value == 1.0:
         return ONE
-    return None if value is None else bool(value)
+    return None if value is None else name in SETTLED or bool(value)
 
 
 def hung(optimizer: Any) -> tuple[int, int]:
