@@ -217,3 +217,32 @@ def test_cloudpickle_by_value_keeps_the_class() -> None:
         data = cloudpickle.dumps(Local().fit(X))
     assert b"bitwatt" not in data
     assert type(pickle.loads(data)).__name__ == "Local"
+
+
+class Nobodys:
+    """A transformer that is nobody's child."""
+
+    def fit(self, X: Any, y: Any = None) -> Nobodys:
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return X
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+
+class Hiding(Pipeline):
+    """Holds such a one where nobody looks for parts."""
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        self._kept = Nobodys()
+        return super().fit(X, y, **params)
+
+
+def test_a_part_is_met_as_a_step_though_it_was_held_elsewhere_before() -> None:
+    with bitwatt.measure("own", keep=False, meter=False) as session:
+        Hiding([("ridge", Ridge())]).fit(X, y)
+        Pipeline([("nobodys", Nobodys()), ("ridge", Ridge())]).fit(X, y)
+    missing = bitwatt.totals(session.run).missing
+    assert any("Nobodys" in name for name in missing)

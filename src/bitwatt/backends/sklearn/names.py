@@ -73,7 +73,7 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
         parts = held.get(attribute)
         if parts is not None and isinstance(parts, (list, tuple)):
             found += [(str(part[0]), part[1]) for part in parts if isinstance(part, tuple) and len(part) >= 2]
-    kinds = {kind for kind in {*map(type, held.values())} - _NEVER if _is_part(kind)}
+    kinds = {kind for kind in {*map(type, held.values())} - _NEVER if is_part(kind)}
     if kinds:
         found += [
             (attribute.rstrip("_"), part)
@@ -126,7 +126,7 @@ def parts_like(estimator: Any, child: Any) -> list[tuple[str, Any]]:
 
 def _called(held: dict[str, Any], kind: Any) -> list[tuple[str, Any]]:
     """Attributes that are parts of this class."""
-    if not _is_part(kind):
+    if not is_part(kind):
         return []
     return [(name.rstrip("_"), part) for name, part in held.items() if type(part) is kind and name[:1] != "_"]
 
@@ -147,5 +147,5 @@ _NEVER = frozenset({type(None), bool, int, float, str, list, tuple, dict, ndarra
 
 
 @functools.cache
-def _is_part(kind: type) -> bool:
+def is_part(kind: type) -> bool:
     return hasattr(kind, "fit") or hasattr(kind, "transform")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import facts
 from bitwatt.backends.sklearn.frames import TOP, Frame
-from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, library_of, maybe_parts, own_name, steps_of
+from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, is_part, library_of, maybe_parts, own_name, steps_of
 from bitwatt.context import Context, current, phase_path
 from bitwatt.ledger import Row
 from bitwatt.records import Op
@@ -71,10 +71,11 @@ def install(watch: EstimatorWatch) -> Undo:
         if watch.on and current() is not None:
             found = maybe_parts(self)
             if not met.issuperset(found):
-                for part in {type(part) for _, part in steps_of(self)} - met:
+                parts = {type(part) for _, part in steps_of(self)}
+                for part in parts - met:
                     for kind in part.__mro__[:-1]:
                         undo.extend(wrap(watch, kind))
-                met.update(found)
+                met.update(parts, [kind for kind in found if not is_part(kind)])
         return names(self, given)
 
     _SetOutputMixin.__init_subclass__ = classmethod(announce)
