@@ -176,13 +176,14 @@ def test_results_that_nobody_waits_for_do_no_harm() -> None:
 
 
 def test_calls_leave_nothing_behind() -> None:
+    before = set(travel.HOMES)  # a scheduler of other tests' may still hold what they gave it
     with bitwatt.measure(keep=False):
         for backend in ("threading", "multiprocessing"):
             with pytest.raises(LookupError):
                 by_two(backend)(joblib.delayed(failing)(number) for number in range(4))
         cross_val_score(Ridge(), X, Y, cv=2, n_jobs=2)
     gc.collect()
-    assert dict(travel.HOMES) == {}
+    assert set(travel.HOMES) <= before
 
 
 def test_what_went_wrong_in_one_session_is_not_told_in_the_next() -> None:
