@@ -122,3 +122,35 @@ def test_a_graph_that_a_loop_makes_after_its_last_step_is_no_surprise() -> None:
     counted, replayed = (measured(program, exactness) for exactness in ("always", "auto"))
     assert replayed.replay.disagreed == {}
     assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+
+
+def test_of_a_loop_whose_sizes_vary_nothing_is_taken_to_have_run_that_did_not() -> None:
+    model = mlp()
+
+    def program() -> None:
+        with torch.no_grad():
+            for i in range(150):
+                model(torch.ones(8 if i % 2 else 5, 12).sub(0.5))
+
+    counted, replayed = (measured(program, exactness) for exactness in ("always", "auto"))
+    assert replayed.replay.replayed > 100
+    assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")
+
+
+def test_a_round_of_two_steps_ends_after_the_second() -> None:
+    """Two models take turns, and something is computed when both have had theirs."""
+    models = [mlp(), mlp()]
+    optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
+
+    def program() -> None:
+        weights = torch.ones(3, 3)
+        for _ in range(150):
+            for model, optimizer in zip(models, optimizers, strict=True):
+                optimizer.zero_grad()
+                model(torch.ones(4, 12)).square().mean().backward()
+                optimizer.step()
+            weights = weights @ weights
+
+    counted, replayed = (measured(program, exactness) for exactness in ("always", "auto"))
+    assert replayed.replay.disagreed == {}
+    assert bitwatt.totals(replayed).by("phase", "op") == bitwatt.totals(counted).by("phase", "op")

@@ -38,15 +38,15 @@ class Ends(Laps):
         before it."""
         if not self.path:
             before = self._led.setdefault(step.node.form, {})
-            before.setdefault(self.start.form, [key for _, key in self._gap_log[-_LED:]])
+            before.setdefault(self.start.form, (step.sizes, [key for _, key in self._gap_log[-_LED:]]))
 
-    def _beginning(self, form: Any) -> list[Any] | None:
-        """What led to the first event of its kind, when it came after something else than it usually does. A model that
-        has changed in mid-loop never did: its loop begins as the program's first one did."""
-        for before in (self._led.get(form, {}), *self._led.values()):
-            found = [led for start, led in before.items() if start != self.start.form]
-            if found:
-                return found[0]
+    def _beginning(self, step: Step) -> list[Any] | None:
+        """What led to the first event of its kind and sizes, when it came after something else than it usually does. A
+        model that has changed in mid-loop never did: its loop begins as the program's first one did."""
+        for before in (self._led.get(step.node.form, {}), *self._led.values()):
+            for start, (sizes, led) in before.items():
+                if start != self.start.form and sizes == step.sizes:
+                    return led
         return None
 
     def closes(self, token: Token) -> Tally:
@@ -74,15 +74,19 @@ class Ends(Laps):
         return tally
 
     def _ending(self) -> tuple[Lesson, Log] | None:
-        """What leads from one round of a loop to the next, and the part of it that is not what led to the first."""
-        usual = self.node.usual if not self.path else None
-        log, led = (usual.gap.log, self._beginning(usual.node.form)) if usual is not None else (None, None)
-        if usual is None or log is None or led is None:
+        """What leads from one round of a loop to the next, and the part of it that is not what led to the first. Where
+        sizes vary it depends on what came before and after, and is not known."""
+        lane = self.lane
+        if lane is None or self.start.lane is not lane:
+            return None
+        first = lane.steps[0]
+        log, led = first.gap.log, self._beginning(first)
+        if log is None or led is None or not first.gap.trusted:
             return None
         alike = 0
         while alike < min(len(log), len(led)) and log[-1 - alike][1] == led[-1 - alike]:
             alike += 1
-        return (usual.gap, log[: len(log) - alike]) if alike < len(log) else None
+        return (first.gap, log[: len(log) - alike]) if alike < len(log) else None
 
     def _book(self, ending: tuple[Lesson, Log] | None, tally: Tally) -> None:
         """Credit what a loop does after its last event. Calls that have no phase yet get it as the session ends."""

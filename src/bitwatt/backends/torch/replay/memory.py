@@ -72,7 +72,7 @@ class Memory:
         self._optimizers = False  # whether steps end the units of this program
         self._calls_only = False  # nothing is differentiated: each call is a unit
         self._gap_log: Log = []
-        self._led: dict[Any, dict[Any, list[Any]]] = {}  # calls before the first event of its kind (replay.ends)
+        self._led: dict[Any, dict[Any, tuple[Sizes, list[Any]]]] = {}  # calls before first events (replay.ends)
         self._watch_gaps = True
         self._peeking = False  # in this unit gaps are watched, and events replayed
         self._unit_seconds = 0.0
