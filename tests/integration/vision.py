@@ -18,12 +18,16 @@ _OPS = ("nms", "qnms")
 
 @cache
 def torchvision_models() -> ModuleType:
-    sys.path.append(str(Path(sys.prefix) / "torchvision"))
+    home = str(Path(sys.prefix) / "torchvision")
+    sys.path.append(home)
     library = torch.library.Library("torchvision", "FRAGMENT")
     torchvision_models.library = library  # type: ignore[attr-defined]  # it unregisters when it is collected
     for name in _OPS:  # the two ops that torchvision registers fakes for on import
         library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    import torchvision.models
+    try:
+        import torchvision.models
+    finally:
+        sys.path.remove(home)  # processes that other tests start are given this path
 
     return torchvision.models
 
