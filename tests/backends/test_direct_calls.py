@@ -290,7 +290,8 @@ BEFORE: dict[str, Callable[[nn.Sequential, Any], Any]] = {
 }
 INSIDE = (
     "a phase around it", "a phase around the call", "a phase around backward", "a phase around the step",
-    "keeps gradients", "goes back twice", "goes back to one weight", "takes a gradient away", "takes no step",
+    "keeps gradients", "goes back twice", "goes back to one weight", "takes a gradient away",
+    "takes all parameters from the optimizer", "takes no step",
 )  # fmt: skip
 
 
@@ -315,6 +316,8 @@ def well_known(exactness: str, what: str) -> Any:
             loss.backward()
         if now == "takes a gradient away":
             model[0].weight.grad = None
+        if now == "takes all parameters from the optimizer":
+            optimizer.param_groups[0]["params"].clear()
         with phase("the step", now):
             if now != "takes no step":
                 optimizer.step()
