@@ -11,8 +11,9 @@ from typing import Any
 
 from bitwatt.backends.sklearn.facts import Facts, Later
 
-#: Nodes that are held, and read at once.
-_BATCH = 1_000_000
+#: Nodes that are held, and read at once: few enough for what is computed of them to stay in a processor's caches, and
+#: for the memory of forests that are let go to be used again by the next.
+_BATCH = 16_384
 #: Below this a node counts as pure; scikit-learn's own tolerance.
 _PURE = 2.220446049250313e-16
 _NAMES = (
