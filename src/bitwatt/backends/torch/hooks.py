@@ -42,13 +42,18 @@ class OptimizerHooks:
         self._undo: list[Callable[[], None]] = []
 
     def install(self) -> Callable[[], None]:
-        states, enter, leave = self._states, self.enter, self.leave
+        states, enter, leave, unexpected = self._states, self.enter, self.leave, self.watch.events.unexpected
 
         def before(optimizer: Any, args: Any, kwargs: Any) -> None:
             pace = states.pace
             expected = pace.next
-            if expected is None or not (pace.mute or expected(STEP, optimizer, args, kwargs)):
-                enter(optimizer, args, kwargs)
+            if expected is not None:
+                try:
+                    if pace.mute or expected(STEP, optimizer, args, kwargs):
+                        return
+                except Exception as error:
+                    unexpected(error)
+            enter(optimizer, args, kwargs)
 
         def after(optimizer: Any, args: Any, kwargs: Any) -> None:
             pace = states.pace
@@ -171,7 +176,14 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
         expected = pace.next
         #: What it is told: whether to keep or make a graph, for how many inputs, and whether gradients are added up.
         options = (keep, create, len(inputs) if inputs else 0, accumulate_grad)
-        if expected is not None and not pace.mute and expected(BACKWARD, roots, options):
+        if expected is not None and not pace.mute:
+            try:
+                known = expected(BACKWARD, roots, options)
+            except Exception as error:
+                known = watch.events.unexpected(error)
+        else:
+            known = False
+        if known:
             try:
                 out = engine(
                     roots, gradients, keep, create, inputs,

@@ -77,7 +77,14 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
                 bare = False
             return self.forward(*args, **kwargs) if bare else call(self, *args, **kwargs)
         expected = pace.next
-        if expected is not None and expected(CALL, self, args, kwargs):
+        if expected is not None:
+            try:
+                known = expected(CALL, self, args, kwargs)
+            except Exception as error:
+                known = events.unexpected(error)
+        else:
+            known = False
+        if known:
             try:
                 if pace.mute is DIRECT and _is_bare(self):
                     out = self.forward(*args, **kwargs)

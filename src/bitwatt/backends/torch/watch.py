@@ -147,7 +147,7 @@ class TorchWatch:
         state.mode.owner = owner
         _push_mode(state.mode)
         if state.learner is None:
-            state.learner = Learner(state, self.switch, lambda state: compact.relieve(self, state))
+            state.learner = Learner(state, self.switch, lambda state: compact.relieve(self, state), self.failed)
         if owner is not None:
             state.learner.attach()
 

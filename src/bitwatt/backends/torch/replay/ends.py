@@ -148,6 +148,13 @@ class Ends(Laps):
             self.tally.assumed += 1  # code before it ran unseen
         self._anew()
 
+    def fails(self, error: Exception) -> None:
+        """Something of ours went wrong: the program goes on, what is known begins anew, and it is told."""
+        self._failed("an event", error)
+        self.tally.assumed += 1
+        self.step, self.kind, self.replaying, self.pace.mute = None, "", False, 0
+        self._anew()
+
     def _anew(self) -> None:
         self._leave_lane()
         self.looking, self._whole, self.frame = True, False, None

@@ -76,6 +76,11 @@ class Events:
         self.failed("the mark of a call", error)
         return False
 
+    def unexpected(self, error: Exception) -> bool:
+        """An event cannot be compared with the one that is expected: it is not that one, and it is told."""
+        self.failed("an event", error)
+        return False
+
     def _call(self, learner: Learner, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
         values = arguments(args, kwargs)
         if learner.caller is None or learner.caller() is not module:

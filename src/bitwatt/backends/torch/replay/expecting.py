@@ -42,8 +42,10 @@ EVERY = 1 << 62
 
 
 def is_quiet(step: Step, structures: Structures) -> bool:
-    """A call of a model made of torch's own modules alone."""
-    return step.key[2][0] == "call" and structures.states[step.key[2][1]].plain
+    """A call of a model made of torch's own modules alone. Of one whose state has been forgotten nobody knows: a
+    program makes many models."""
+    seen = structures.states.get(step.key[2][1]) if step.key[2][0] == "call" else None
+    return seen is not None and seen.plain
 
 
 def is_torchs(step: Step, structures: Structures) -> bool:

@@ -51,6 +51,13 @@ class Learner(Ends):
 
     def begin(self, who: Any, values: Any = ()) -> bool:
         """A mark has come: who is called, with what. True if that is known, and runs with the mode off."""
+        try:
+            return self._begins(who, values)
+        except Exception as error:  # the program comes first
+            self.fails(error)
+            return False
+
+    def _begins(self, who: Any, values: Any) -> bool:
         if self._closing and who[0] != STEP and not self._optimizers:
             self._end_unit()  # backward was the last of it: nothing here steps
         lane = self.lane
@@ -139,9 +146,14 @@ class Learner(Ends):
 
     def end(self, *, closes: bool) -> None:
         """The event is over. `closes`: nothing that comes can be differentiated through it, so a unit ends."""
-        step = self.step
-        if step is None:
+        if self.step is None:
             return
+        try:
+            self._ends(self.step, closes)
+        except Exception as error:
+            self.fails(error)
+
+    def _ends(self, step: Step, closes: bool) -> None:
         lane = self.lane
         if lane is not None:
             event, seq = step.event, _sequence()

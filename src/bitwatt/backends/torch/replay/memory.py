@@ -43,8 +43,9 @@ class Memory:
         state: ThreadState,
         switch: Callable[[ThreadState, bool], None],
         relieve: Callable[[ThreadState], None],
+        failed: Callable[[str, Exception], None],
     ) -> None:
-        self.state, self._switch, self._relieve = state, switch, relieve
+        self.state, self._switch, self._relieve, self._failed = state, switch, relieve, failed
         self.pace = state.pace
         self.tallies: dict[Token, Tally] = {}
         self.tally = Tally()
