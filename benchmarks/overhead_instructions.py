@@ -85,7 +85,7 @@ def calls() -> dict[str, Call]:
     return {f"call: {name}": functools.partial(_repeat, call) for name, call in asked.items()}
 
 
-def searches() -> dict[str, Call]:
+def searches() -> dict[str, functools.partial[Any]]:
     """Over fits of 2 to 100 ms."""
     X, y = classes()
     strengths = {"C": [0.1, 1.0, 10.0]}
@@ -103,7 +103,7 @@ def searches() -> dict[str, Call]:
     return {f"search: {name}": functools.partial(_searched, model, grid, X, y) for name, (model, grid) in asked.items()}
 
 
-def guides() -> dict[str, Call]:
+def guides() -> dict[str, functools.partial[Any]]:
     """Estimators as they come, on sets that scikit-learn brings along, and on one of 10,000 rows."""
     cancer, digits = load_breast_cancer(return_X_y=True), load_digits(return_X_y=True)
     pipe = make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression())

@@ -14,6 +14,9 @@ class Precision:
     kind: str  # float, int, complex, bool, bits
     bits: float  # whole but for ternary values, which carry log2 3
 
+    def __hash__(self) -> int:  # sums of work are kept by precision: it is asked for often, and names differ
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class DType:

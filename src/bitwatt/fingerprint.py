@@ -41,8 +41,11 @@ def fingerprint(run: Run) -> Fingerprint:
     so calls that were folded into one row have left their part of it.
     """
     flops, bops = totals(run, "flops").by("phase"), totals(run, "bops").by("phase")
-    digest = hashlib.sha256(json.dumps(_canonical(run), separators=(",", ":")).encode()).hexdigest()[:16]
-    return Fingerprint(_plain(flops), _plain(bops), digest)
+    return Fingerprint(_plain(flops), _plain(bops), _digest(run))
+
+
+def _digest(run: Run) -> str:
+    return hashlib.sha256(json.dumps(_canonical(run), separators=(",", ":")).encode()).hexdigest()[:16]
 
 
 #: Phases whose FLOPs stand in a header.
@@ -70,7 +73,7 @@ def summary(run: Run, settings: Settings | None = None) -> dict[str, Any]:
         }
         if len(run.ledger)
         else {},
-        "fingerprint": fingerprint(run).digest,
+        "fingerprint": _digest(run),
         "by_phase": dict(phases),
         "parameters": sum(layer.parameters for layer in run.layers.values()),
         **_used(run, settings),

@@ -46,14 +46,14 @@ class _Finder(MetaPathFinder):
 _finder = _Finder()
 
 
-def _is_under_way(module: Any) -> bool:
+def is_under_way(module: Any) -> bool:
     """Whether a thread is importing it just now."""
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 def when_imported(name: str, callback: Callable[[], None]) -> Callable[[], None]:
     """Call `callback` now if `name` is imported, else as soon as it has been. Returns how to stop listening."""
-    if name in sys.modules and _is_under_way(sys.modules[name]):
+    if name in sys.modules and is_under_way(sys.modules[name]):
         with contextlib.suppress(Exception):  # of the thread that imports it, which will see it
             importlib.import_module(name)  # waits for that thread
     if name in sys.modules:

@@ -99,7 +99,7 @@ class CostModel:
         if entry.op.folded is not None and not self.adds_up:
             told = entry.op.folded.price(self.name) or ()
             return tuple(Charge(kind, precision, amount, part) for kind, precision, part, amount in told)
-        return tuple(Charge(*charge) for charge in self.charges(entry))
+        return tuple([one if type(one) is Charge else Charge(*one) for one in self.charges(entry)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,16 @@ class Totals:
 
     @cached_property
     def charged(self) -> list[tuple[Entry, tuple[Charge, ...]]]:
-        return [
-            (entry, self.model.price(entry))
-            for entry in self.entries
-            if entry.work is not None and self.model.covers(entry.work) and self.model.status(entry) != MISSING
-        ]
+        found, prices = list[tuple[Entry, tuple[Charge, ...]]](), dict[tuple[int, int | None], tuple[Charge, ...]]()
+        for entry in self.entries:
+            if entry.work is None or not self.model.covers(entry.work) or self.model.status(entry) == MISSING:
+                continue
+            key = (id(entry.work), entry.bytes_effective)  # an op has the same work wherever it is called
+            price = prices.get(key) if self.model.adds_up else None
+            if price is None:
+                price = prices[key] = self.model.price(entry)
+            found.append((entry, price))
+        return found
 
     @cached_property
     def total(self) -> int:
@@ -146,10 +151,12 @@ class Totals:
         if unknown := set(keys) - set(KEYS):
             raise UnknownNameError(f"cannot sum by {', '.join(sorted(unknown))}; choose from {', '.join(KEYS)}")
         sums: dict[tuple[str, ...], int] = {}
-        split = bool({"kind", "precision", "part"} & set(keys))
+        split, reads = bool({"kind", "precision", "part"} & set(keys)), [KEYS[key] for key in keys]
         for entry, charges in self.charged:
-            for charge in charges if split or charges else (Charge("", "", 0),):
-                group = tuple(KEYS[key](entry, charge) for key in keys)
+            if not split:  # all of a row is in one group, also where it costs nothing
+                charges = (Charge("", "", sum([charge.amount for charge in charges])),)
+            for charge in charges:
+                group = tuple([read(entry, charge) for read in reads])
                 sums[group] = sums.get(group, 0) + charge.amount * entry.row.calls
         if len(keys) == 1:
             return {group[0]: amount for group, amount in sums.items()}

@@ -26,7 +26,8 @@ ARITHMETIC = frozenset(
 #: Work that is no arithmetic: comparing (also min, max, sign, select), bit logic, format changes, drawing a random
 #: number, moving one element by index, one step through text, adding up over a network.
 OTHER_KINDS = frozenset(["compare", "logic", "cast", "random", "index", "text", "comm"])
-KINDS = ARITHMETIC | OTHER_KINDS | {"mac"}
+_ELEMENTARY = ARITHMETIC | OTHER_KINDS
+KINDS = _ELEMENTARY | {"mac"}
 
 #: Parts of element-wise work that are told apart: what falls on a mask, what a kernel computes a second time to save
 #: memory, and what goes to and from a quantised format (scales, zero points, unpacking, rounding).
@@ -74,7 +75,8 @@ class TensorSpec(_Hashed):
     @property
     def nbytes(self) -> int:
         stored = self.numel if self.nnz is None else self.nnz
-        return math.ceil(stored * dtype(self.dtype).itemsize)
+        size = dtype(self.dtype).itemsize
+        return -(-stored * size.numerator // size.denominator)  # rounded up
 
     @property
     def is_complex(self) -> bool:
@@ -176,9 +178,9 @@ class Work:
     @classmethod
     def of(cls, precision: Precision, part: str = NECESSARY, **counts: int) -> Work:
         """`Work.of(p, add=3, exp=1)`: so many operations of each kind, in one precision."""
-        if unknown := set(counts) - KINDS | {"mac"} & set(counts):
-            raise ValueError(f"not a kind of work: {', '.join(sorted(unknown))}")
-        return cls(ops=tuple((kind, precision, part, int(n)) for kind, n in counts.items() if n))
+        if not _ELEMENTARY.issuperset(counts):
+            raise ValueError(f"not a kind of work: {', '.join(sorted(counts.keys() - _ELEMENTARY))}")
+        return cls(ops=tuple([(kind, precision, part, int(n)) for kind, n in counts.items() if n]))
 
     @property
     def macs(self) -> int:
@@ -186,7 +188,7 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         return Work(
-            ops=_merged(self.ops + other.ops),
+            ops=_merged(self.ops + other.ops) if self.ops and other.ops else self.ops or other.ops,
             products=self.products + other.products,
             bytes_read=_plus(self.bytes_read, other.bytes_read),
             bytes_written=_plus(self.bytes_written, other.bytes_written),
@@ -212,7 +214,7 @@ def _merged(
     for kind, precision, part, n in ops:
         key = (kind, precision, part)
         sums[key] = sums.get(key, 0) + n
-    return tuple((*key, n) for key, n in sums.items())
+    return tuple([(*key, n) for key, n in sums.items()])
 
 
 def _plus(a: int | None, b: int | None) -> int | None:

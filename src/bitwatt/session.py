@@ -40,6 +40,7 @@ from bitwatt.replaying import joined
 from bitwatt.served import Requests
 from bitwatt.store.places import Where, absolute
 from bitwatt.telling import Teller
+from bitwatt.uncollected import uncollected
 
 #: Credit steps that are known and count what varies, count every step, or sample also what varies.
 EXACTNESS = ("auto", "always", "sample")
@@ -137,7 +138,7 @@ class Session:
             return
         if self.delivery is not None:
             self.delivery.rest()
-        with journal.closing(self):
+        with journal.closing(self), uncollected():
             self._close(error)
         if self.delivery is not None and self.run is not None:
             self.receipts = self.delivery.finish(self.run)

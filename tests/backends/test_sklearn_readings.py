@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.linear_model import SGDClassifier
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
@@ -222,6 +222,42 @@ def test_functions_are_found_again_in_modules_that_come_and_go(monkeypatch: pyte
     with bitwatt.measure("modules", keep=False, meter=False):
         assert made.other is first[0]  # type: ignore[attr-defined]
     assert made.other is extmath.row_norms  # type: ignore[attr-defined]
+
+
+def test_numbers_of_numpy_as_parameters_are_told_as_the_numbers_that_they_are() -> None:
+    X, y = make_classification(80, 6, random_state=0)
+
+    def told(*strengths: Any) -> list[Any]:
+        with bitwatt.measure("grid", keep=False, meter=False) as session:
+            for strength in strengths:
+                LogisticRegression(C=strength, max_iter=np.int64(3)).fit(X, y)
+        rows = [row for row in session.run.ledger if row.op.name.endswith("LogisticRegression.fit")]
+        return [(dict(row.op.args)["C"], type(dict(row.op.args)["C"]), row.calls) for row in rows]
+
+    assert told(np.float64(0.5), 0.5, np.float64(0.5)) == [(0.5, float, 3)]
+    assert told(np.float32(0.5), 2, np.float64(1.0)) == [(0.5, float, 1), (2, int, 1), (1.0, float, 1)]
+
+
+def test_a_method_that_another_took_the_place_of_between_sessions_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = make_classification(80, 6, random_state=0)
+    plain = DecisionTreeClassifier.predict_proba
+
+    def calls() -> int:
+        model = DecisionTreeClassifier().fit(X, y)
+        with bitwatt.measure("methods", keep=False, meter=False) as session:
+            model.predict_proba(X)
+        return sum(row.calls for row in session.run.ledger)
+
+    def another(self: Any, X: Any, check_input: bool = True) -> Any:
+        return plain(self, X, check_input)
+
+    assert calls() == 1
+    monkeypatch.setattr(DecisionTreeClassifier, "predict_proba", another)
+    assert calls() == 1
+    assert DecisionTreeClassifier.predict_proba is another
+    monkeypatch.setattr(DecisionTreeClassifier, "predict_proba", plain)
+    assert calls() == 1
+    assert DecisionTreeClassifier.predict_proba is plain
 
 
 def test_a_call_may_end_after_its_session() -> None:

@@ -75,7 +75,7 @@ def test_phases_take_on_the_device_what_they_take_by_hand() -> None:
     assert sum(run.device_seconds.values()) == pytest.approx(run.seconds, rel=0.05)
 
 
-def test_nothing_waits_for_the_device_before_the_end() -> None:
+def test_steps_do_not_wait_for_the_device_and_are_counted_where_waiting_is_an_error() -> None:
     model, optimizer, x, steps = training(150)
     step(model, optimizer, x)
     torch.cuda.synchronize()
@@ -92,6 +92,8 @@ def test_nothing_waits_for_the_device_before_the_end() -> None:
         done = time.perf_counter() - began
     print(f"queued in {queued:.3f} s, done in {done:.3f} s")
     assert session.run.device_seconds["backward"] > session.run.phase_seconds["backward"]
+    assert not any("could not be recorded" in note for note in session.run.notes)
+    assert bitwatt.totals(session.run, "macs").by("phase")["forward"] == steps * 6 * 4096**3
 
 
 def test_calls_of_a_model_are_timed_on_the_device() -> None:

@@ -6,6 +6,7 @@ Everything is a function of sizes: rows, columns, stored elements of a sparse ma
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.arrays import column_means, floats, lanes, row_squares, sparse_width
@@ -166,6 +167,7 @@ def pointwise_loss(kind: str, classes: int, what: int, samples: int, weighted: b
     return arithmetic((each + weights) * samples, DOUBLE)
 
 
+@lru_cache(1_000)  # searches ask for the same few again and again
 def linear_loss(
     design: Design, kind: str, classes: int, weighted: bool, known: bool, what: int, *, at_zero: bool = False
 ) -> Work:

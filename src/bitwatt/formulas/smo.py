@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
+from bitwatt.formulas.vector import DOUBLE, arithmetic
 from bitwatt.records import Work
 
 #: The C library's functions on one number.
@@ -159,11 +159,13 @@ def rows_cached(rows: int, megabytes: float) -> float:
     return max(room / max(rows, 1), 2.0)
 
 
-def solved(problem: Problem, each: float, cached: float = math.inf) -> Work:
-    """One machine. A row of the kernel's matrix for every variable that was ever moved, and again where the cache has
-    room for fewer (`cached`). An iteration: the gradient of the active variables (4), a difference for those that may
-    go down, and six for those that may be the pair. Moving to or from the bound changes a sum over all rows. Regression
-    copies each row of the kernel with its signs in single precision whenever it asks for one."""
+def solved(problem: Problem, each: float, cached: float = math.inf) -> tuple[float, float]:
+    """One machine: operations in double and in single precision, as numbers, since there may be thousands of machines.
+
+    A row of the kernel's matrix for every variable that was ever moved, and again where the cache has room for fewer
+    (`cached`). An iteration: the gradient of the active variables (4), a difference for those that may go down, and six
+    for those that may be the pair. Moving to or from the bound changes a sum over all rows. Regression copies each row
+    of the kernel with its signs in single precision whenever it asks for one."""
     rows, variables, iterations = problem.rows, problem.variables, problem.iterations
     visits = active(problem)
     low, pairs = chosen(problem, visits)
@@ -182,7 +184,7 @@ def solved(problem: Problem, each: float, cached: float = math.inf) -> Work:
     single = iterations + (pairs if nu else 0.0)
     if problem.regression:
         single += 2 * (3 + nu) * visits + 2 * variables * (changed + 2 * begun)
-    return replace(arithmetic(kernel + steps + bounds, DOUBLE) + arithmetic(single, SINGLE), estimated=True)
+    return kernel + steps + bounds, single
 
 
 def decided(n: int, used: int, each: float, coefficients: int) -> Work:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from bitwatt.dtypes import Precision
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic
@@ -298,6 +299,7 @@ def distinct_values(draws: float, kinds: float) -> float:
     return float(kinds * -math.expm1(draws * math.log1p(-1 / kinds)))
 
 
+@lru_cache(4_096)  # of a search of forests the same few are asked for thousands of times
 def kinds_of_values(seen: float, draws: float) -> float:
     """How many equally likely values show `seen` distinct ones in `draws`."""
     if seen >= draws:

@@ -3,15 +3,14 @@ time, and is brought up to date in steps, by any number of processes at once."""
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +23,7 @@ from bitwatt.store.filters import FIELDS, conditions, order
 from bitwatt.store.filters import words as as_list
 from bitwatt.store.places import Place, Store, absolute, place
 from bitwatt.store.runfile import Header, as_header, header_of
+from bitwatt.uncollected import uncollected
 
 T = TypeVar("T")
 Progress = Callable[[int, int], None]
@@ -85,7 +85,7 @@ class Index:
         with self._lock:
             numbers = [number for (number,) in self._ask(query, bound)]
             found: dict[int, Header] = {}
-            with _uncollected():
+            with uncollected():
                 for some in _steps(numbers, 500):
                     rows = self._ask(f"SELECT * FROM texts WHERE number IN ({', '.join('?' * len(some))})", some)
                     found |= {number: self._header(file, machine, text) for number, file, machine, text in rows}
@@ -255,18 +255,6 @@ def _forget_old(folder: Path) -> None:
         with suppress(OSError):
             if time.time() - path.stat().st_mtime > _FORGET_S:
                 path.unlink()
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Many objects are made and none is rubbish: looking for some would take as long again."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _steps(items: list[T], size: int) -> Iterable[list[T]]:

@@ -286,6 +286,8 @@ def _rank(fields: Json | None, contents: Mapping[Op, int] | None = None) -> Rank
 def _layer_json(layer: Layer) -> Json:
     """Fields that differ from those of a layer about which nothing is known."""
     blank = Layer(layer.kind)
+    if layer == blank:  # those of estimators
+        return {"kind": layer.kind}
     fields = {key: value for key, value in asdict(layer).items() if key == "kind" or value != getattr(blank, key)}
     for key in {"weights", "activations"} & set(fields):
         fields[key] = fields[key] | {"precision": list(fields[key]["precision"].values())}

@@ -13,7 +13,7 @@ from numpy import ndarray
 from bitwatt.backends.sklearn import learnt as learning
 from bitwatt.backends.sklearn import specs
 from bitwatt.backends.sklearn.learnt import Facts, Items, Kind, Known, Later, Reader, Same
-from bitwatt.backends.sklearn.specs import MANY, PLAIN, SHORT, UNKNOWN
+from bitwatt.backends.sklearn.specs import MANY, PLAIN, SCALARS, SHORT, UNKNOWN
 from bitwatt.records import TensorSpec
 
 __all__ = ["Facts", "Items", "Known", "Later", "Reader", "facts", "given", "known", "named", "passes", "whole"]
@@ -198,15 +198,16 @@ def _set_now(about: Kind, held: Mapping[str, Any]) -> tuple[tuple[Any, ...] | No
     if listed is not None and _as_before(values, listed[0]):
         return None, listed[1]
     types = tuple(map(type, values))  # 1 and 1.0 and True are equal, and not the same
-    if PLAIN.issuperset(types):
+    if SCALARS.issuperset(types):
         found = about.set.get(values)
         if found is None or found[1] != types:
             if len(about.set) > MANY:
                 about.set.clear()
-            found = about.set[values] = values, types, _set(about, values, types)
+            simple = tuple(map(specs.told, values))
+            found = about.set[values] = values, types, _set(about, simple, tuple(map(type, simple)))
         recent = about.recent = found[0], found[2]
         return recent
-    others = [value for value in values if type(value) not in PLAIN]
+    others = [value for value in values if type(value) not in SCALARS]
     told = [value if type(value) in PLAIN else specs.told(value) for value in values]
     inner = [tuple(map(type, value)) if type(value) is tuple else type(value) for value in told]
     known = _set(about, tuple(told), tuple(inner))

@@ -21,6 +21,10 @@ _NAMES = frozenset(METHODS)
 _made: dict[tuple[type, int], tuple[Any, Callable[..., Any]]] = {}
 #: So many are remembered: those of the libraries, and not of classes that a program makes over and over.
 _MANY = 4_000
+#: An owner of functions, the name of one, that, and what is put in its place.
+_Exchange = tuple[Any, str, Any, Any]
+#: By class of a library: how many attributes it had, and what was exchanged on it by the kind of watch.
+_exchanges: dict[type, tuple[int, type, list[_Exchange]]] = {}
 
 
 def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
@@ -72,19 +76,46 @@ def wrap(watch: EstimatorWatch, kind: type) -> list[Callable[[], None]]:
     """Wrap the methods that `kind` itself defines; those of the program's own classes in another way."""
     if library_of(kind) not in LIBRARIES:
         return own.wrap(watch, kind)
+    known = _exchanges.get(kind)
+    if known is None or known[0] != len(kind.__dict__) or known[1] is not type(watch) or _has_changed(known[2]):
+        found = _exchanges_on(watch, kind)
+        known = len(kind.__dict__), type(watch), found
+        if not any(map(_is_ours, kind.__dict__.values())):  # else some of them are exchanged already
+            if len(_exchanges) >= _MANY:
+                _exchanges.clear()
+            _exchanges[kind] = known
     undo: list[Callable[[], None]] = []
+    for owner, name, original, ours in known[2]:
+        if owner.__dict__.get(name) is original:
+            setattr(owner, name, ours)
+            undo.append(functools.partial(setattr, owner, name, original))
+    return undo
+
+
+def _has_changed(exchanges: list[_Exchange]) -> bool:
+    """Whether another function is there now, which is not ours either."""
+    for owner, name, original, ours in exchanges:
+        now = owner.__dict__.get(name)
+        if now is not original and now is not ours:
+            return True
+    return False
+
+
+def _is_ours(method: Any) -> bool:
+    return hasattr(method, _MARK) or hasattr(getattr(method, "fn", None), _MARK)
+
+
+def _exchanges_on(watch: EstimatorWatch, kind: type) -> list[_Exchange]:
+    found: list[_Exchange] = []
     for name in _NAMES & kind.__dict__.keys():
         method = kind.__dict__[name]
-        if method is None or hasattr(method, _MARK):
+        if method is None or _is_ours(method):
             continue
         if hasattr(method, "fn") and hasattr(method, "check"):  # sklearn's available_if: it hands out its `fn`
-            if not hasattr(method.fn, _MARK):
-                undo.append(functools.partial(setattr, method, "fn", method.fn))
-                method.fn = _watched(type(watch), name, method.fn)
+            found.append((method, "fn", method.fn, _watched(type(watch), name, method.fn)))
         elif callable(method) and not isinstance(method, (staticmethod, classmethod, type)):
-            undo.append(functools.partial(setattr, kind, name, method))
-            setattr(kind, name, _watched(type(watch), name, method))
-    return undo
+            found.append((kind, name, method, _watched(type(watch), name, method)))
+    return found
 
 
 def _watched(watching: type[EstimatorWatch], name: str, function: Callable[..., Any]) -> Callable[..., Any]:

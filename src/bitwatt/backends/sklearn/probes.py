@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES
-from bitwatt.imports import when_imported
+from bitwatt.imports import is_under_way, when_imported
 
 #: From the arguments of a call and its result to the sizes that its cost depends on; None where nothing is to be told
 #: (only for probes that look `before` the call).
@@ -38,39 +39,47 @@ class Probe:
 
 class _Places:
     """Where modules of the libraries hold functions that are or may be for a probe. To look at all the names of all
-    modules takes milliseconds: it is done again where there are new ones, or more or fewer names in one than before."""
+    modules takes milliseconds: it is done again where modules have come, gone or been replaced, were being imported,
+    or hold more or fewer names than before."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        self._met: set[str] = set()
+        self._last: tuple[int, str] = (0, "")  # how many modules of any kind there were, and which came last
         self._modules: dict[str, Any] = {}
+        self._names: list[dict[str, Any]] = []
         self._sizes: list[int] = []
         self._found: list[tuple[dict[str, Any], str, str]] = []
 
     def now(self) -> list[tuple[dict[str, Any], str, str]]:
         """A module's names, one of them, and its package."""
-        if not self._met.issuperset(sys.modules):
-            new = sys.modules.keys() - self._met
-            self._met |= new
-            self._modules |= _with_names(name for name in new if name.partition(".")[0] in _PACKAGES)
-        here = [*map(sys.modules.get, self._modules)]
-        if here != [*self._modules.values()] or [*map(len, map(vars, here))] != self._sizes:
-            self._modules = _with_names(self._modules)
-            self._sizes = [len(vars(module)) for module in self._modules.values()]
-            self._found = [
-                (module.__dict__, key, name.partition(".")[0])
-                for name, module in self._modules.items()
-                for key, value in list(module.__dict__.items())
-                if key in _names or id(value) in _known
-            ]
+        here = map(sys.modules.get, self._modules)
+        same = all(map(is_, here, self._modules.values())) and [*map(len, self._names)] == self._sizes
+        return self.soon() if same else self._look()
+
+    def soon(self) -> list[tuple[dict[str, Any], str, str]]:
+        """The same not long after: to touch each module takes a third of a millisecond."""
+        last = len(sys.modules), next(reversed(sys.modules))
+        return self._found if last == self._last else self._look()
+
+    def _look(self) -> list[tuple[dict[str, Any], str, str]]:
+        self._modules = {
+            name: module
+            for name, module in list(sys.modules.items())
+            if name.partition(".")[0] in _PACKAGES and hasattr(module, "__dict__")
+        }
+        self._names = [vars(module) for module in self._modules.values()]
+        self._sizes = [*map(len, self._names)]
+        self._found = [
+            (names, key, module.partition(".")[0])
+            for module, names in zip(self._modules, self._names, strict=True)
+            for key, value in list(names.items())
+            if key in _names or id(value) in _known
+        ]
+        unfinished = any(map(is_under_way, self._modules.values()))
+        self._last = (0, "") if unfinished else (len(sys.modules), next(reversed(sys.modules)))
         return self._found
-
-
-def _with_names(modules: Iterable[str]) -> dict[str, Any]:
-    found = {name: sys.modules.get(name) for name in modules}
-    return {name: module for name, module in found.items() if hasattr(module, "__dict__")}
 
 
 PROBES: list[Probe] = []
@@ -147,12 +156,12 @@ def install(watch: Any) -> list[Callable[[], None]]:
             _attach(one, undo, back, there.setdefault(module.partition(".")[0], {}))
         else:
             undo.append(when_imported(module, functools.partial(_attach_later, one, undo, back)))
-    _exchange(there)
+    _exchange(there, _places.now())
 
     def forget() -> None:
         while undo:
             undo.pop()()
-        _exchange(dict.fromkeys(_PACKAGES, back))  # modules that are new took our function for the library's
+        _exchange(dict.fromkeys(_PACKAGES, back), _places.soon())  # new modules took our function for the library's
 
     return [forget]
 
@@ -160,7 +169,7 @@ def install(watch: Any) -> list[Callable[[], None]]:
 def _attach_later(one: Probe, undo: list[Callable[[], None]], back: _Exchange) -> None:
     functions: _Exchange = {}
     _attach(one, undo, back, functions)
-    _exchange({one.path.partition(".")[0]: functions})
+    _exchange({one.path.partition(".")[0]: functions}, _places.now())
 
 
 def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: _Exchange) -> None:
@@ -190,9 +199,9 @@ def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: 
     _known[id(original)], _known[id(ours)] = original, ours
 
 
-def _exchange(packages: Mapping[str, _Exchange]) -> None:
+def _exchange(packages: Mapping[str, _Exchange], places: list[tuple[dict[str, Any], str, str]]) -> None:
     """Put functions in the place of others in every module of a package."""
-    for held, key, package in _places.now():
+    for held, key, package in places:
         functions = packages.get(package)
         value = held.get(key) if functions else None
         found = functions.get(id(value)) if functions else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from numpy import ndarray
+from numpy import bool_, float32, float64, int32, int64, ndarray, str_
 
 from bitwatt.backends.sklearn.names import library_of
 from bitwatt.records import TensorSpec
@@ -16,6 +16,8 @@ SHORT = 64
 #: Values that are taken as they are.
 PLAIN = frozenset({type(None), bool, int, float, str})
 _NUMBERS = PLAIN - {str}
+#: With those that numpy's ranges and grids of parameters are made of: they never change either.
+SCALARS = PLAIN | {bool_, float32, float64, int32, int64, str_}
 
 _specs: dict[tuple[Any, ...], Any] = {}
 _tuples: dict[tuple[Any, ...], tuple[Any, ...]] = {}

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from bitwatt.backends.torch.waits import waiting
+
 #: Elements that are read of one tensor, and tensors of one call.
 _ELEMENTS, _TENSORS = 64, 8
 #: Distinct calls that are remembered: beyond, programs of many shapes are not told apart.
@@ -29,7 +31,8 @@ class Contents:
         if key in self.known or len(self.known) >= _LIMIT:
             return
         try:
-            self.known[key] = _number(args)
+            with waiting():
+                self.known[key] = _number(args)
         except Exception:  # a tensor without storage, a device that is lost: then nothing is known of this call
             self.known[key] = 0
 

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from bitwatt.backends.torch.encode import dtype_name
 from bitwatt.backends.torch.tensors import own
+from bitwatt.backends.torch.waits import waiting
 from bitwatt.precision import Widths, resolve
 from bitwatt.precision.held import is_beside
 from bitwatt.precision.registry import reader_of
@@ -33,7 +34,7 @@ def unseen() -> Iterator[None]:
     tracing = torch._C._get_tracing_state()
     torch._C._set_tracing_state(None)
     try:
-        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad():
+        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad(), waiting():
             yield
     finally:
         torch._C._set_tracing_state(tracing)

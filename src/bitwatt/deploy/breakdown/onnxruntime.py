@@ -8,6 +8,7 @@ caller's rows to tensors and back, is timed around the session's call.
 
 from __future__ import annotations
 
+import gc
 import json
 import tempfile
 import time
@@ -17,8 +18,9 @@ from statistics import median
 from typing import Any
 
 from bitwatt.deploy.breakdown.graph import Node, groups
-from bitwatt.deploy.breakdown.timeline import LINEAR, POSTPROCESS, PREPROCESS, slower, uncollected
+from bitwatt.deploy.breakdown.timeline import LINEAR, POSTPROCESS, PREPROCESS, slower
 from bitwatt.deploy.records import Artefact, Breakdown, Stage, UnfitError
+from bitwatt.uncollected import uncollected
 
 #: Runs of the profiled session that are dropped: allocation and first use of the caches. The fewest and most after.
 DROPPED, LEAST, MOST = 20, 30, 1000
@@ -114,6 +116,7 @@ def _alternate(
     parts: list[tuple[int, int, int]] = []
     walls: list[int] = []
     profiled_walls: list[int] = []
+    gc.collect()
     with uncollected():
         until = time.perf_counter() + seconds
         late = until + 4 * seconds

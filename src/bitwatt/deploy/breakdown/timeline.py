@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from bitwatt.deploy.records import Stage
+from bitwatt.uncollected import uncollected
 
 PREPROCESS, LINEAR, POSTPROCESS = "preprocess", "linear", "postprocess"
 #: Calls that are made and not used, the first of which may compile; the fewest and most that are.
@@ -140,6 +141,7 @@ def compare(
     a call took no time in it."""
     bare: list[int] = []
     split: list[dict[tuple[str, str], int]] = []
+    gc.collect()  # its cost would fall on whoever runs then
     with uncollected():
         for rows in islice(batches, WARM):
             plain(rows)
@@ -166,16 +168,3 @@ def compare(
 def plainly(call: Callable[[Any], Any], batches: Iterator[Any], seconds: float) -> float:
     """Median ms of a call."""
     return compare(call, lambda rows: {}, batches, seconds).plain_ms
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """No garbage collection in the middle of a call; its cost would fall on whoever runs then."""
-    was = gc.isenabled()
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()

@@ -8,7 +8,7 @@ from typing import Any
 from bitwatt.formulas import smo
 from bitwatt.formulas.arrays import floats
 from bitwatt.formulas.inside import Probes, inside, logarithms_of, looked_at, seen
-from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function
+from bitwatt.formulas.vector import DOUBLE, EXP, SINGLE, arithmetic, function
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 
@@ -38,6 +38,7 @@ def _fit(kind: str) -> Any:
         elements = X.numel if X.nnz is None else X.nnz
         scale = 4 if gamma == "scale" and kernel != "precomputed" else 0
         work = inside(probes) + arithmetic(scale * elements, floats(X))
+        double = single = 0.0
         for n, f, stored, problems, times in seen(probes, "libsvm"):
             empty = math.exp(-2 * stored / max(n, 1)) if stored >= 0 else 0.0  # of both rows, if spread evenly
             each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored), coef0, empty)
@@ -51,8 +52,10 @@ def _fit(kind: str) -> Any:
                     work += smo.decided(rows, round(0.8 * used), other, 1)
                 for size in sizes:
                     problem = smo.Problem(*size, kind=kind, nu=nu, shrinking=shrinking)
-                    work += smo.solved(problem, each, smo.rows_cached(size[0], cache_size)) * times
-        return work
+                    one = smo.solved(problem, each, smo.rows_cached(size[0], cache_size))
+                    double, single = double + one[0] * times, single + one[1] * times
+        solved = arithmetic(double, DOUBLE) + arithmetic(single, SINGLE)
+        return work + replace(solved, estimated=True) if double else work
 
     return fit
 
