@@ -51,7 +51,7 @@ def workloads() -> dict[str, Call]:
     return calls() | searches() | guides()
 
 
-def calls() -> dict[str, Call]:
+def calls() -> dict[str, functools.partial[Any]]:
     """Of a service, of a stream of ten rows at a time, and fits that take less than a millisecond."""
     X, y = classes()
     row, few, labels = X[:1], X[:10], y[:10]

@@ -22,6 +22,7 @@ import bitwatt
 from bitwatt.backends.sklearn import facts, probes, specs
 from bitwatt.backends.sklearn.frames import TOP, framed
 from bitwatt.backends.sklearn.readers import histograms, libsvm
+from bitwatt.backends.sklearn.readers.batches import Batches
 from bitwatt.ledger import Ledger, Row
 
 
@@ -119,12 +120,12 @@ def test_bins_of_nodes_are_those_that_the_splits_above_leave():
     for nodes in tables:
         every, rows = np.flatnonzero(nodes["is_leaf"] == 0), np.arange(len(nodes))
         children = np.stack([nodes["left"], nodes["right"]], axis=1).astype(np.int64)[every]
-        back, high = histograms._ranges(nodes, every, children, np.array([0]), bins, rows)
+        back, high = histograms._ranges(nodes, every, children, np.array([0]), bins[None], rows)
         for found, walked in zip((-back, high), _walked(nodes, bins), strict=True):
             np.testing.assert_array_equal(found, walked)
         some = rows[::3]
         np.testing.assert_array_equal(
-            histograms._ranges(nodes, every, children, np.array([0]), bins, some)[1], high[some]
+            histograms._ranges(nodes, every, children, np.array([0]), bins[None], some)[1], high[some]
         )
 
 
@@ -133,9 +134,25 @@ def test_trees_read_in_pieces_tell_what_all_at_once_do(monkeypatch):
     model = HistGradientBoostingClassifier(max_iter=8, max_leaf_nodes=5, random_state=0).fit(X, y)
     told = []
     for cells in (1, 10**9):
-        monkeypatch.setattr(histograms, "_CELLS", cells)
-        told.append(histograms.histograms(model))
+        monkeypatch.setattr(histograms, "_batches", Batches(cells, histograms._read))
+        told.append(histograms.histograms(model)["histograms"].told())
     assert told[0] == pytest.approx(told[1], abs=1)
+
+
+def test_fits_that_are_read_together_tell_what_each_tells_alone(monkeypatch):
+    """Of columns with other bins, of rounds and leaves of their own, of one tree that is a leaf."""
+    models = []
+    given = (300, 6, 5, 20), (90, 6, 5, 20), (900, 6, None, 3), (300, 9, 5, 20), (30, 6, 5, 20)
+    for rows, columns, leaves, least in given:
+        X, y = make_classification(rows, columns, n_informative=5, n_redundant=0, random_state=rows)
+        kind = HistGradientBoostingClassifier(max_iter=8, max_leaf_nodes=leaves, min_samples_leaf=least, random_state=0)
+        models.append(kind.fit(X, y))
+    monkeypatch.setattr(histograms, "_batches", Batches(1, histograms._read))
+    alone = [histograms.histograms(model)["histograms"].told() for model in models]
+    monkeypatch.setattr(histograms, "_batches", Batches(10**9, histograms._read))
+    waiting = [histograms.histograms(model)["histograms"] for model in models]
+    assert [one.told() for one in reversed(waiting)] == alone[::-1]
+    assert len({tuple(one.items()) for one in alone}) == len(models)
 
 
 _STEPS = [("scale", StandardScaler()), ("fit", LogisticRegression())]

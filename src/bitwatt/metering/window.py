@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 #: A window or a phase is measured where the counter moves at least so often in it.
 STEPS = 10
-#: Seconds that a window lasts at least for what is dear to be read at its end.
-DEAR = 1.0
+#: Seconds that a window lasts at least for what is dear to be read at its end: some 4 ms, so less than a thousandth.
+DEAR = 5.0
 #: Levels whose mean tells more than their peak; of the others both are kept.
 _MEANS = (
     "utilisation",

@@ -204,10 +204,11 @@ def histogram_boosting(call: Call) -> dict[str, Any]:
     tree = Drawn(rows, call.columns, least=max(least, 1), deepest=1 << 30 if limit is None else int(limit),
                  leaves=1 << 30 if most is None else int(most), leafwise=True)  # fmt: skip
     trees = rounds * _groups(call)
-    sums = histograms._sums([_nodes(tree, int(bins[0]))], bins[: tree.columns], call.estimator) * trees
+    one = _nodes(tree, int(bins[0]))
+    sums = histograms.sums([(histograms.Binned([one], bins[: tree.columns], call.estimator), [one])])[0] * trees
     sums[1:4] *= tree.each  # sums over features
     _said(call, tree)
-    found = {name: round(float(value) * tree.scale) for name, value in zip(histograms._NAMES, sums, strict=True)}
+    found = {name: round(float(value) * tree.scale) for name, value in zip(histograms.NAMES, sums, strict=True)}
     deeper = tree.more_levels * rows * trees
     found |= {"hist_built": round(float(sums[4]) + _SMALLER * deeper), "hist_leaves": round(rows * trees)}
     found["hist_descents"] = round(float(sums[6]) + deeper)

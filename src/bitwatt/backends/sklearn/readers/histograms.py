@@ -7,7 +7,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.facts import Facts, facts, whole
 from bitwatt.backends.sklearn.probes import probe
-from bitwatt.backends.sklearn.readers.nodes import joined
+from bitwatt.backends.sklearn.readers.batches import Batches, Held, Piece, joined
 
 _BASE = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHistGradientBoosting"
 #: Cells (nodes times features) whose ranges of bins are read at once: what is made of them should stay in a cache.
@@ -23,6 +23,28 @@ def _gapped(flags: Any) -> int:
     return int(flags.sum()) if hasattr(flags, "sum") else int(bool(flags))
 
 
+NAMES = (
+    "hist_searched", "hist_width", "hist_walked", "hist_judged", "hist_built", "hist_subtracted", "hist_descents",
+    "hist_leaves",
+)  # fmt: skip
+
+
+class Binned(Held):
+    """The node tables of all rounds of a fit, and what decides how they were grown."""
+
+    __slots__ = ("bins", "grown", "totals")
+
+    def __init__(self, tables: list[Any], bins: Any, estimator: Any) -> None:
+        super().__init__([(table, len(table) * len(bins)) for table in tables])
+        deepest = estimator.max_depth if estimator.max_depth is not None else 1 << 30
+        self.bins, self.grown = bins, (estimator.min_samples_leaf, deepest, estimator.max_leaf_nodes, len(bins))
+        self.totals: Any = 0
+
+    def settle(self) -> Facts:
+        found: Facts = {name: round(float(value)) for name, value in zip(NAMES, self.totals, strict=True)}
+        return found | {"hist_trees": len(self.tables), "hist_bins": int(self.bins.sum())}
+
+
 @facts(_BASE)
 def histograms(estimator: Any) -> Facts:
     """Sums over the node tables of all rounds."""
@@ -33,61 +55,61 @@ def histograms(estimator: Any) -> Facts:
 
     bins = np.asarray(estimator._bin_mapper.n_bins_non_missing_, dtype=np.int32)
     tables = [predictor.nodes for trees in rounds for predictor in trees]
-    totals = np.zeros(len(_NAMES), dtype=np.float64)
-    chunk: list[Any] = []
-    held = 0
-    for table in tables:
-        chunk.append(table)
-        held += len(table) * len(bins)
-        if held > _CELLS:
-            totals += _sums(chunk, bins, estimator)
-            chunk, held = [], 0
-    if chunk:
-        totals += _sums(chunk, bins, estimator)
-    found = {name: round(float(value)) for name, value in zip(_NAMES, totals, strict=True)}
-    return found | {"hist_trees": len(tables), "hist_bins": int(bins.sum())}
+    return {"histograms": _batches.later(Binned(tables, bins, estimator))}
 
 
-_NAMES = (
-    "hist_searched", "hist_width", "hist_walked", "hist_judged", "hist_built", "hist_subtracted", "hist_descents",
-    "hist_leaves",
-)  # fmt: skip
+def _read(batch: list[Piece]) -> None:
+    alike: dict[Any, list[Piece]] = {}
+    for piece in batch:
+        alike.setdefault(piece[0].grown, []).append(piece)
+    for pieces in alike.values():
+        for (held, _), totals in zip(pieces, sums(pieces), strict=True):
+            held.totals = held.totals + totals
 
 
-def _sums(tables: list[Any], bins: Any, estimator: Any) -> Any:
+def sums(pieces: list[Piece]) -> Any:
+    """A row of `NAMES` for each piece; all were grown alike, on columns of their own."""
     import numpy as np
 
-    nodes = joined(tables)
+    count = len(pieces)
+    least, deepest, most, _ = pieces[0][0].grown
+    tables = [table for _, some in pieces for table in some]
+    nodes, bins = joined(tables), np.stack([held.bins for held, _ in pieces])
     lengths = np.array([len(table) for table in tables])
     roots = np.cumsum(lengths) - lengths
+    tree = np.repeat(np.arange(count), [len(some) for _, some in pieces])  # whose piece it is of
+    whose = np.repeat(tree, lengths)
     size, depth = nodes["count"].astype(np.int64), nodes["depth"]
     split = nodes["is_leaf"] == 0
     every = np.flatnonzero(split)
     offsets = np.repeat(roots, lengths)[every]
     left, right = nodes["left"][every] + offsets, nodes["right"][every] + offsets
-    deepest = estimator.max_depth if estimator.max_depth is not None else 1 << 30
-    searched = split | ((size >= 2 * estimator.min_samples_leaf) & (depth < deepest))
-    if estimator.max_leaf_nodes is not None:
+    searched = split | ((size >= 2 * least) & (depth < deepest))
+    if most is not None:
         gains = np.full(len(nodes), np.inf)
         gains[every] = np.where(split[left] | split[right], np.inf, nodes["gain"][every])
-        last = _last_splits(gains, roots, lengths, estimator.max_leaf_nodes)
+        last = _last_splits(gains, roots, lengths, most)
         last = np.searchsorted(every, last)
         searched[left[last]] = searched[right[last]] = False
     opened = searched[left] | searched[right]
-    rows = np.flatnonzero(searched)
-    back, high = _ranges(nodes, every, np.stack([left, right], axis=1), roots, bins, rows)
-    share, last_bin = estimator.min_samples_leaf / (size[rows][:, None] + 1), bins - 1.0
+    rows, splits = np.flatnonzero(searched), whose[every]
+    back, high = _ranges(nodes, every, np.stack([left, right], axis=1), roots, bins[tree], rows)
+    share, last_bin = least / (size[rows][:, None] + 1), (bins - 1.0)[whose[rows] if count > 1 else [0]]
     judged = high + back
     judged += 1
-    width, walked = judged.sum(), judged * np.maximum(1 - share, 0)
+    widths, walked = judged.sum(axis=1), judged * np.maximum(1 - share, 0)
     walked -= back
     judged *= np.maximum(1 - 2 * share, 0)
-    bounded = [np.minimum(bins_seen, last_bin, out=bins_seen).sum() for bins_seen in (walked, judged)]
-    built = size[roots].sum() + np.minimum(size[left], size[right])[opened].sum()
-    inner = size[every].sum()
-    return np.array(
-        [len(rows), width, *bounded, built, np.count_nonzero(opened), inner, size.sum() - inner], dtype=np.float64
-    )
+    bounded = [np.minimum(seen, last_bin, out=seen).sum(axis=1) for seen in (walked, judged)]
+
+    def by_piece(owners: Any, values: Any = None) -> Any:
+        return np.bincount(owners, values, count)
+
+    smaller, inner = np.minimum(size[left], size[right])[opened], by_piece(splits, size[every])
+    searches = [by_piece(whose[rows], values) for values in (None, widths, *bounded)]
+    built = by_piece(tree, size[roots]) + by_piece(splits[opened], smaller)
+    leaves = by_piece(whose, size) - inner
+    return np.stack([*searches, built, by_piece(splits[opened]), inner, leaves], axis=1)
 
 
 def _last_splits(gains: Any, roots: Any, lengths: Any, most: int) -> Any:
@@ -103,14 +125,13 @@ def _last_splits(gains: Any, roots: Any, lengths: Any, most: int) -> Any:
 def _ranges(nodes: Any, every: Any, children: Any, roots: Any, bins: Any, rows: Any) -> tuple[Any, Any]:
     """Minus the first and the last bin of each feature in some nodes, as the splits above leave them: a child takes
     over its parent's, and one of them becomes less. Level by level, with as few calls of numpy as there can be, since
-    the trees are small; the bins of a node are moved as one item."""
+    the trees are small; the bins of a node are moved as one item. `bins` are those of each root."""
     import numpy as np
 
-    width = len(bins)
+    width = bins.shape[1]
     bounds = np.empty((len(nodes), 2 * width))
     flat, items = bounds.reshape(-1), bounds.view(np.dtype((np.void, 16 * width))).reshape(-1)
-    bounds[0, :width], bounds[0, width:] = 0, bins - 1
-    items[roots] = items[0]
+    bounds[roots, :width], bounds[roots, width:] = 0, bins - 1
     depth = nodes["depth"][every]
     order = np.argsort(depth, kind="stable")
     every, depth = every[order], depth[order]
@@ -128,3 +149,6 @@ def _ranges(nodes: Any, every: Any, children: Any, roots: Any, bins: Any, rows: 
         flat[at] = np.minimum(flat[at], edges[begin:end])
     found = items[rows].view(np.float64).reshape(len(rows), 2 * width)
     return found[:, :width], found[:, width:]
+
+
+_batches = Batches(_CELLS, _read)

@@ -1,19 +1,15 @@
-"""Node tables of scikit-learn's trees, summed: those of many fits at once, since numpy takes as long for a small one.
-
-A fit only holds on to its tables. They never change: cutting a tree back makes another one.
-"""
+"""Node tables of scikit-learn's trees, summed. They never change: cutting a tree back makes another one."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from bitwatt.backends.sklearn.facts import Facts, Later
+from bitwatt.backends.sklearn.facts import Facts
+from bitwatt.backends.sklearn.readers.batches import Batches, Held, Piece, joined
 
-#: Nodes that are held, and read at once: few enough for what is computed of them to stay in a processor's caches, and
-#: for the memory of forests that are let go to be used again by the next.
-_BATCH = 16_384
+#: Nodes that are held, and read at once.
+_NODES = 16_384
 #: Below this a node counts as pure; scikit-learn's own tolerance.
 _PURE = 2.220446049250313e-16
 _NAMES = (
@@ -22,18 +18,17 @@ _NAMES = (
 )  # fmt: skip
 
 
-class Grown:
+class Grown(Held):
     """Sums over the nodes of fitted trees (BaseDecisionTree), the first of them as an example of their parameters;
     `unsure` asks for the share of probabilities that are neither 0 nor 1, of samples like those of the fit."""
 
-    __slots__ = ("_facts", "about", "criterion", "deepest", "least", "nodes", "searched", "totals", "trees", "unsure")
+    __slots__ = ("about", "criterion", "deepest", "least", "searched", "totals", "unsure")
 
     def __init__(self, example: Any, trees: list[Any], unsure: bool = False) -> None:
-        tables = [tree.__getstate__()["nodes"] for tree in trees]
-        self.trees = list(zip(trees, tables, strict=True))
-        self.nodes = sum(map(len, tables))
+        nodes = [tree.__getstate__()["nodes"] for tree in trees]
+        super().__init__([((tree, table), len(table)) for tree, table in zip(trees, nodes, strict=True)])
         self.deepest, self.criterion, self.unsure = example.max_depth, str(example.criterion), unsure
-        root = tables[0][0]
+        root = nodes[0][0]
         self.least = _least(example, int(root["n_node_samples"]), float(root["weighted_n_node_samples"]))
         self.about = {
             "tree_features": int(example.max_features_), "tree_splitter": str(example.splitter),
@@ -41,73 +36,25 @@ class Grown:
         }  # fmt: skip
         self.totals: Any = 0
         self.searched: Any = 0
-        self._facts: Facts | None = None
 
-    def told(self) -> Facts:
-        with _lock:
-            if self._facts is None:
-                _waiting.append(self)
-                _read_all()
-            return self._facts or {}
-
-    def pieces(self) -> Iterator[tuple[Grown, list[Any]]]:
-        """Not more nodes at once than can be held."""
-        piece: list[Any] = []
-        held = 0
-        for tree in self.trees:
-            piece.append(tree)
-            held += len(tree[1])
-            if held > _BATCH:
-                yield self, piece
-                piece, held = [], 0
-        if piece:
-            yield self, piece
-
-    def settle(self) -> None:
+    def settle(self) -> Facts:
         pairs = tuple(zip(*self.searched[:, self.searched[0].nonzero()[0]].tolist(), strict=True))
-        share = {"tree_unsure": _unsure(*self.trees[0])} if self.unsure else {}
+        share = {"tree_unsure": _unsure(*self.tables[0][0])} if self.unsure else {}
         sums = dict(zip(_NAMES, self.totals.tolist(), strict=True))
-        self._facts, self.trees = sums | {"tree_searched": pairs} | self.about | share, []
-
-
-_waiting: list[Grown] = []
-_lock = threading.RLock()
+        return sums | {"tree_searched": pairs} | self.about | share
 
 
 def later(example: Any, trees: Iterable[Any], unsure: bool = False) -> Facts:
     """The sums, to be read with others."""
-    found = Grown(example, list(trees), unsure)
-    with _lock:
-        _waiting.append(found)
-        if sum(one.nodes for one in _waiting) > _BATCH:
-            _read_all()
-    return {"trees": Later(found.told)}
+    return {"trees": _batches.later(Grown(example, list(trees), unsure))}
 
 
-def _read_all() -> None:
-    read, batch, held = _waiting[:], list[Any](), 0
-    _waiting.clear()
-    for one in dict.fromkeys(read):
-        for piece in one.pieces():
-            batch.append(piece)
-            held += sum([len(table) for _, table in piece[1]])
-            if held > _BATCH:
-                _read(batch)
-                batch, held = [], 0
-    if batch:
-        _read(batch)
-    for one in dict.fromkeys(read):
-        one.settle()
+def sums(example: Any, tree: Any) -> Facts:
+    """Those of one tree, at once."""
+    return _batches.told(Grown(example, [tree]))
 
 
-def joined(tables: list[Any]) -> Any:
-    """One table of all rows. numpy's own way compares the columns of each with the others', which takes longest."""
-    import numpy as np
-
-    return np.frombuffer(b"".join(tables), tables[0].dtype)
-
-
-def _read(batch: list[tuple[Grown, list[Any]]]) -> None:
+def _read(batch: list[Piece]) -> None:
     import numpy as np
 
     tables = [table for _, trees in batch for _, table in trees]
@@ -173,3 +120,6 @@ def _least(tree: Any, samples: int, weight: float) -> tuple[int, float, int]:
 
     leaf = absolute(tree.min_samples_leaf)
     return max(absolute(tree.min_samples_split), 2 * leaf, 2), 2 * float(tree.min_weight_fraction_leaf) * weight, leaf
+
+
+_batches = Batches(_NODES, _read)

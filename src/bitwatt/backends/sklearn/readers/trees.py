@@ -7,7 +7,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.facts import Facts, facts, whole
 from bitwatt.backends.sklearn.probes import probe
-from bitwatt.backends.sklearn.readers.nodes import Grown, later
+from bitwatt.backends.sklearn.readers.nodes import later, sums
 
 #: Rows and columns of which distinct and missing values are counted.
 _ROWS, _COLUMNS = 256, 16
@@ -91,7 +91,7 @@ probe("sklearn.ensemble._gb:BaseGradientBoosting._fit_stage", "trees")
 def _unpruned(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """The sums of a tree that is about to be cut back."""
     tree = args[0]
-    return tuple(Grown(tree, [tree.tree_]).told().items()) if tree.ccp_alpha else None
+    return tuple(sums(tree, tree.tree_).items()) if tree.ccp_alpha else None
 
 
 probe("sklearn.tree._classes:BaseDecisionTree._prune_tree", "pruned",
