@@ -5,6 +5,7 @@ A fit only holds on to its tables, which must never change. What is read of it m
 
 from __future__ import annotations
 
+import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -27,12 +28,13 @@ class Held(ABC):
         """All of its pieces have been read."""
 
     def pieces(self, room: int) -> Iterator[tuple[list[Any], int]]:
-        """Not more at once than there is room for, with their size."""
+        """Hardly more at once than there is room for, with their size; all of about the same."""
+        most = self.size / math.ceil(self.size / room) if self.size else room
         piece, filled = list[Any](), 0
         for table, size in self.tables:
             piece.append(table)
             filled += size
-            if filled > room:
+            if filled >= most:
                 yield piece, filled
                 piece, filled = [], 0
         if piece:

@@ -8,8 +8,9 @@ from typing import Any
 from bitwatt.backends.sklearn.facts import Facts
 from bitwatt.backends.sklearn.readers.batches import Batches, Held, Piece, joined
 
-#: Nodes that are held, and read at once.
-_NODES = 16_384
+#: Nodes that are held, and read at once. A column of 16,384 is memory that the C library asks the system for each time,
+#: and to touch it first takes four times as long as all the rest; a fit may come on top of this.
+_NODES = 7_000
 #: Below this a node counts as pure; scikit-learn's own tolerance.
 _PURE = 2.220446049250313e-16
 _NAMES = (
