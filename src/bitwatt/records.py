@@ -26,8 +26,7 @@ ARITHMETIC = frozenset(
 #: Work that is no arithmetic: comparing (also min, max, sign, select), bit logic, format changes, drawing a random
 #: number, moving one element by index, one step through text, adding up over a network.
 OTHER_KINDS = frozenset(["compare", "logic", "cast", "random", "index", "text", "comm"])
-_ELEMENTARY = ARITHMETIC | OTHER_KINDS
-KINDS = _ELEMENTARY | {"mac"}
+ELEMENTARY = ARITHMETIC | OTHER_KINDS
 
 #: Parts of element-wise work that are told apart: what falls on a mask, what a kernel computes a second time to save
 #: memory, and what goes to and from a quantised format (scales, zero points, unpacking, rounding).
@@ -75,8 +74,8 @@ class TensorSpec(_Hashed):
     @property
     def nbytes(self) -> int:
         stored = self.numel if self.nnz is None else self.nnz
-        size = dtype(self.dtype).itemsize
-        return -(-stored * size.numerator // size.denominator)  # rounded up
+        each = dtype(self.dtype).itemsize
+        return -(-stored * each.numerator // each.denominator)  # rounded up
 
     @property
     def is_complex(self) -> bool:
@@ -178,8 +177,8 @@ class Work:
     @classmethod
     def of(cls, precision: Precision, part: str = NECESSARY, **counts: int) -> Work:
         """`Work.of(p, add=3, exp=1)`: so many operations of each kind, in one precision."""
-        if not _ELEMENTARY.issuperset(counts):
-            raise ValueError(f"not a kind of work: {', '.join(sorted(counts.keys() - _ELEMENTARY))}")
+        if unknown := counts.keys() - ELEMENTARY:
+            raise ValueError(f"not a kind of work: {', '.join(sorted(unknown))}")
         return cls(ops=tuple([(kind, precision, part, int(n)) for kind, n in counts.items() if n]))
 
     @property
@@ -328,9 +327,9 @@ class Replay:
 
     Steps are training steps, or calls of a model where nothing is trained. `looks` are steps that were known and
     counted all the same, `deviation` is the largest difference in FLOPs that one of them found. `assumed` are stretches
-    of code that ran unseen before something that nobody expected, `pauses` those that took much longer than when they
-    were known. `unchecked` are replayed calls with nothing to compare. `interval` is the half-width of the 95 %
-    interval of the FLOPs where steps that vary were sampled.
+    of code that ran unseen before something that nobody expected, `pauses` those that took longer than when they were
+    known, by `paused` seconds. `unchecked` are replayed calls with nothing to compare. `interval` is the half-width of
+    the 95 % interval of the FLOPs where steps that vary were sampled.
     """
 
     exactness: str
@@ -345,6 +344,7 @@ class Replay:
     deviation: float = 0.0
     interval: float | None = None
     unchecked: int = 0
+    paused: float = 0.0
 
     @property
     def agrees(self) -> bool:

@@ -83,7 +83,7 @@ def test_code_after_the_last_step_that_nobody_saw_is_told() -> None:
     """All but that which ran: the loop is left in the middle."""
     counted, replayed = (measured(Program(1, 2, breaks=True), exactness) for exactness in ("always", "auto"))
     assert replayed.replay.unwatched > 0
-    assert verdict(replayed).startswith("calls and steps exact: ")
+    assert verdict(replayed).startswith("calls and steps exact")
     more = bitwatt.totals(replayed, "macs").total - bitwatt.totals(counted, "macs").total
     assert more == 2 * 3 * 3 * 3
 

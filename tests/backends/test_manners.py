@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 import bitwatt
 from backends.measuring import FC1, FC2, Net, batch, calls, macs, measured
+from bitwatt.backends.torch.mode import _COMPOSITE, CountingMode
 
 
 def state_of_torch() -> dict[str, object]:
@@ -100,6 +101,45 @@ def test_results_are_bit_for_bit_the_same() -> None:
     with bitwatt.measure(keep=False):
         watched = train()
     assert all(torch.equal(a, b) for a, b in zip(plain, watched, strict=True))
+
+
+_ACTIVATIONS = [
+    nn.SiLU, nn.Mish, nn.GELU, nn.ELU, nn.CELU, nn.SELU, nn.Softplus, nn.Softsign, nn.Sigmoid, nn.Tanh, nn.LogSigmoid,
+    nn.Hardswish, nn.Hardsigmoid, nn.Hardtanh, nn.LeakyReLU, nn.PReLU, nn.Tanhshrink, nn.Softshrink, nn.GLU,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("kind", _ACTIVATIONS)
+def test_gradients_of_activations_are_bit_for_bit_the_same(kind: type[nn.Module], dtype: torch.dtype) -> None:
+    """Where torch has a kernel and a composition of others for the same op, the kernel is what runs without us."""
+
+    def gradient() -> torch.Tensor:
+        torch.manual_seed(0)
+        x = torch.randn(16, 64, dtype=dtype, requires_grad=True)
+        y = kind().to(dtype)(x)
+        y.backward(torch.randn_like(y))
+        assert x.grad is not None
+        return x.grad
+
+    plain = gradient()
+    with bitwatt.measure(keep=False, meter=False, exactness="always"):
+        watched = gradient()
+    assert torch.equal(plain, watched)
+
+
+def test_no_op_with_a_kernel_of_its_own_is_taken_apart() -> None:
+    def there(name: str, key: str) -> bool:
+        return bool(torch._C._dispatch_has_kernel_for_dispatch_key(name, key))
+
+    names = torch._C._dispatch_get_all_op_names()
+    both = [name for name in names if there(name, "CompositeImplicitAutograd") and there(name, "CPU")]
+    assert "aten::silu_backward" in both
+    for name in both:
+        space, _, rest = name.partition("::")
+        op, _, overload = rest.partition(".")
+        func = getattr(getattr(getattr(torch.ops, space), op), overload or "default")
+        assert CountingMode.plan(func).kind is not _COMPOSITE
 
 
 def test_the_fast_path_of_the_transformer_encoder_is_kept() -> None:

@@ -86,7 +86,40 @@ def test_without_it_nobody_vouches() -> None:
     assert not replay.agreed["allocations"]
     assert not replay.agreed["code between them, by allocations"]
     assert replay.unwatched > 400
-    assert verdict(run).startswith("calls and steps exact: ")
+    assert verdict(run).startswith("calls and steps exact")
+
+
+@pytest.mark.parametrize(
+    ("odd", "places"), [((), ""), ((170,), "in another it took 19.9 s longer"), ((150, 180), "in 2 others")]
+)
+def test_code_between_steps_that_takes_longer_where_nobody_watches_is_told(
+    odd: tuple[int, ...], places: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Steps take 0.1 s by a clock that is set; one in which something else is done 20 s."""
+    clock = ByHand(monkeypatch)
+
+    def before(i: int) -> None:
+        clock.now += 20.0 if i in odd else 0.1
+
+    run, replay = trained(before)
+    assert replay.pauses == len(odd)
+    assert replay.paused == pytest.approx(20.0 * len(odd), rel=0.05)
+    assert ("not all that ran between them" in verdict(run)) is bool(odd)
+    assert places in verdict(run)
+    assert any("s more passed than is known" in note for note in run.notes) is bool(odd)
+
+
+def test_it_is_not_told_where_the_allocator_vouches(allocator: Allocator, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = ByHand(monkeypatch)
+
+    def before(i: int) -> None:
+        allocator.take(7)
+        clock.now += 20.0 if i == 170 else 0.1
+
+    run, replay = trained(before)
+    assert replay.pauses == 1
+    assert verdict(run).startswith("exact")
+    assert not any("s more passed than is known" in note for note in run.notes)
 
 
 class Opaque(nn.Module):

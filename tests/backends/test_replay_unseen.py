@@ -226,7 +226,7 @@ def test_a_hook_of_torchs_own_is_as_torchs_own_modules_are() -> None:
     counted, found, run, replay = both(program)
     assert found == counted
     assert not replay.unchecked
-    assert verdict(run).startswith("calls and steps exact: ")
+    assert verdict(run).startswith("calls and steps exact")
 
 
 def test_what_hangs_on_steps_is_not_called_exact() -> None:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from bitwatt.records import Replay, Run
+from bitwatt.units import format_duration
+
+#: Share of a run's time in code that nobody watched from which on the line tells of it first.
+_NOTABLE = 0.01
 
 
 def verdict(run: Run) -> str:
@@ -15,7 +19,8 @@ def verdict(run: Run) -> str:
         return f"exact: {steps}; {_agreed(replay)}"
     if replay.agrees:
         calls = "as known" if replay.unchecked else "exact"
-        return f"calls and steps {calls}: {steps}; {_agreed(replay)}; {_reservations(replay)}"
+        between = ", not all that ran between them" if _is_longer(run, replay) else ""
+        return f"calls and steps {calls}{between}: {steps}; {_agreed(replay)}; {_reservations(run, replay)}"
     return f"replayed, verified {verified(replay):,} of {replay.replayed:,}: {steps}; {_doubts(run, replay)}"
 
 
@@ -33,7 +38,12 @@ def _agreed(replay: Replay) -> str:
     return f"{checks}, {looks}"
 
 
-def _reservations(replay: Replay) -> str:
+def _is_longer(run: Run, replay: Replay) -> bool:
+    """Whether a notable part of the run passed in code that nobody watched, and where less is known to pass."""
+    return bool(replay.unwatched) and replay.paused > _NOTABLE * run.seconds
+
+
+def _reservations(run: Run, replay: Replay) -> str:
     """What nothing speaks against, and nothing for. Each event has code before it."""
     told = []
     if replay.unchecked:
@@ -42,6 +52,9 @@ def _reservations(replay: Replay) -> str:
         events = replay.agreed.get("calls and steps", 0) + replay.unchecked
         seen = max(events - replay.unwatched, 0)
         told.append(f"the code between them was watched in {seen:,} of {events:,} places")
+    if _is_longer(run, replay):
+        places = "in another" if replay.pauses == 1 else f"in {replay.pauses:,} others"
+        told.append(f"{places} it took {format_duration(replay.paused)} longer than is known of it")
     return ", ".join(told)
 
 

@@ -6,7 +6,7 @@ import inspect
 
 from bitwatt.ledger import Row
 from bitwatt.pricing import Charge, CostModel, Entry, find_model
-from bitwatt.records import KINDS, Op, Work
+from bitwatt.records import ELEMENTARY, Op, Work
 from bitwatt.registry import RULES, Rule, work_of
 
 #: What conventions may know an op by.
@@ -86,7 +86,7 @@ def check_work(work: Work, of: str) -> None:
     """Raise AssertionError unless `work` is whole numbers of known kinds, and its bytes are known."""
     counts = [n for *_, n in work.ops] + [n for _, n in work.products] + [work.bytes_read, work.bytes_written]
     assert all(type(n) is int and n >= 0 for n in counts), f"{of}: counts are ints and not negative"
-    assert {kind for kind, *_ in work.ops} <= KINDS, f"{of}: unknown kinds of work"
+    assert {kind for kind, *_ in work.ops} <= ELEMENTARY, f"{of}: unknown kinds of work"
 
 
 def check_cost_model(model: CostModel | str, *ops: Op) -> None:

@@ -14,6 +14,8 @@ _aten: Any = torch.ops.aten
 
 #: Pairs of what was expected and what was found are kept so long: the largest is reported.
 _KEPT = 32
+#: Seconds of code that nobody watched that are worth a note.
+_LONG = 0.1
 
 
 def allocations() -> int | None:
@@ -45,7 +47,8 @@ class Tally:
     looks: int = 0  # units that were known, and counted again
     deviated: int = 0
     assumed: int = 0  # stretches that ran unseen before a mark that nobody expected there
-    pauses: int = 0  # stretches that ran unseen and took much longer than when they were known
+    pauses: int = 0  # stretches that ran unseen and took much longer than when they were known,
+    paused: float = 0.0  # and by how many seconds
     tail: float = 0.0  # seconds after the last event that ran unseen
     deviations: list[tuple[Any, Any]] = field(default_factory=list)
     samples: list[tuple[int, list[Any]]] = field(default_factory=list)  # as in a Harvest
@@ -53,7 +56,7 @@ class Tally:
     def __iadd__(self, other: Tally) -> Tally:
         for name in _NUMBERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.tail = max(self.tail, other.tail)
+        self.tail, self.paused = max(self.tail, other.tail), self.paused + other.paused
         for name, n in other.disagreed.items():
             self.disagreed[name] = self.disagreed.get(name, 0) + n
         self.deviations += other.deviations
@@ -77,13 +80,26 @@ class Tally:
             },
             dict(self.disagreed),
             unchecked=self.unchecked,
+            paused=self.paused,
         )
 
     @property
     def told(self) -> list[str]:
-        if not self.tail:
-            return []
-        return [f"what ran in the last {self.tail:.1f} s, after the last step or call, was not watched"]
+        found = []
+        if self.tail:
+            found.append(f"what ran in the last {self.tail:.1f} s, after the last step or call, was not watched")
+        if self.paused - self.tail > _LONG and self.gaps > self.vouched:
+            found.append(
+                f"between steps {self.paused - self.tail:.1f} s more passed than is known of the code there, in"
+                f" {self.pauses:,} places that were not watched: what it computed in them, if anything, is not counted"
+                " (exactness='always' counts it)"
+            )
+        return found
+
+    def pause(self, seconds: float) -> None:
+        """A stretch that ran unseen took so much longer than when it was known."""
+        self.pauses += 1
+        self.paused += seconds
 
     def disagrees(self, check: str) -> None:
         self.disagreed[check] = self.disagreed.get(check, 0) + 1

@@ -68,7 +68,8 @@ class Ends(Laps):
             self._book(ending, tally)
             ended = _now() if token.ended is None else token.ended
             spent = ended - (self._time or self._began)  # the latter where laps were taken the swiftest way
-            tally.pauses += spent > max(NOISE, PAUSE * self._unit_seconds)
+            if spent > max(NOISE, PAUSE * self._unit_seconds):
+                tally.pause(spent)
             tally.tail += spent if spent > max(_TAIL, 2 * self._unit_seconds) else 0.0
         self.stale = True
         return tally

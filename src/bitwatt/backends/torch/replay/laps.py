@@ -84,7 +84,7 @@ class Laps(Watched):
         self.at = 0
         spent, self._began = self._time - self._began, self._time
         if spent > PAUSES * self._unit_seconds + NOISE:
-            self.tally.pauses += 1
+            self.paused(spent)
         start = self.starts.get(lane.then.form)
         if start is None or not start.safe or start.lane is None or not start.lane.trusted:
             self._close_row()
@@ -129,7 +129,7 @@ class Laps(Watched):
     def _can_wait(self, start: Node) -> bool:
         """Whether a peek may be left out: the row that follows will end with a look, which sees more, and the allocator
         vouches for what has run."""
-        if start.countdown > self._longest // 2 or self._close_row() is None:
+        if start.countdown > self._longest or self._close_row() is None:
             return False
         self._open_row()
         self._until_peek = self._laps_since_peek = 0

@@ -134,7 +134,7 @@ class Learner(Ends):
             self.tally.gaps += 1
             spent = _now() - self._time
             if spent > _LONGER * gap.seconds + NOISE and spent > PAUSE * self._unit_seconds:
-                self.tally.pauses += 1
+                self.tally.pause(spent - gap.seconds)
                 self.node.calm = False  # the next one is watched
         self.state.trail.mark(self.seq, gap.trail)
         self._credit(gap)

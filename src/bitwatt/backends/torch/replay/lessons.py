@@ -27,8 +27,8 @@ READS = 8
 #: Of the step of an optimizer that is not torch's own: some do more work every so often, and no checksum tells.
 FOREIGN = 64
 #: And the code before one: it has no checksum but its graph nodes. Where the allocator tells of it too, fewer will do:
-#: ten, since that is how often programs print something.
-GAPS, VOUCHED, _GAP_PATIENCE = 32, 10, 8192
+#: with the steps that teach it ten, since that is how often programs print something.
+GAPS, VOUCHED, _GAP_PATIENCE = 32, 8, 8192
 #: Samples of a stretch, kept to state an interval where it changes.
 _KEPT = 64
 

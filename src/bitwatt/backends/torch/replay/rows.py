@@ -55,6 +55,11 @@ class Rows(Memory):
         if len(lanes) > 1:
             self.state.trail.mark(self.seq, lane.row.trail)
 
+    def paused(self, spent: float) -> None:
+        """A lap has taken much longer than one used to."""
+        lanes = 1 if self.swift is None else len(self.swift.lanes)
+        self.tally.pause(spent - lanes * self._unit_seconds)
+
     def _ring(self, lane: Lane) -> tuple[Lane, ...]:
         """The lanes that come after this one until it comes again."""
         ring: list[Lane] = []
