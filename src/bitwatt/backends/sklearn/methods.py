@@ -78,9 +78,8 @@ def wrap(watch: EstimatorWatch, kind: type) -> list[Callable[[], None]]:
         return own.wrap(watch, kind)
     known = _exchanges.get(kind)
     if known is None or known[0] != len(kind.__dict__) or known[1] is not type(watch) or _has_changed(known[2]):
-        found = _exchanges_on(watch, kind)
-        known = len(kind.__dict__), type(watch), found
-        if not any(map(_is_ours, kind.__dict__.values())):  # else some of them are exchanged already
+        known = len(kind.__dict__), type(watch), _exchanges_on(watch, kind)
+        if not any(_is_ours(kind.__dict__[name]) for name in _NAMES & kind.__dict__.keys()):  # else some are there now
             if len(_exchanges) >= _MANY:
                 _exchanges.clear()
             _exchanges[kind] = known

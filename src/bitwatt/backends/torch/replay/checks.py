@@ -88,11 +88,11 @@ class Tally:
         found = []
         if self.tail:
             found.append(f"what ran in the last {self.tail:.1f} s, after the last step or call, was not watched")
-        if self.paused - self.tail > _LONG and self.gaps > self.vouched:
+        longer, places = self.paused - self.tail, self.pauses - bool(self.tail)
+        if longer > _LONG and self.gaps > self.vouched:
             found.append(
-                f"between steps {self.paused - self.tail:.1f} s more passed than is known of the code there, in"
-                f" {self.pauses:,} places that were not watched: what it computed in them, if anything, is not counted"
-                " (exactness='always' counts it)"
+                f"between steps {longer:.1f} s more passed than is known of the code there, in {places:,} places that"
+                " were not watched: what it computed in them, if anything, is not counted (exactness='always' counts it)"
             )
         return found
 
