@@ -92,7 +92,7 @@ class Tally:
         if longer > _LONG and self.gaps > self.vouched:
             found.append(
                 f"between steps {longer:.1f} s more passed than is known of the code there, in {places:,} places that"
-                " were not watched: what it computed in them, if anything, is not counted (exactness='always' counts it)"
+                " were not watched: what it computed there, if anything, is not counted (exactness='always' counts it)"
             )
         return found
 
