@@ -14,8 +14,8 @@ _aten: Any = torch.ops.aten
 
 #: Pairs of what was expected and what was found are kept so long: the largest is reported.
 _KEPT = 32
-#: Seconds of code that nobody watched that are worth a note.
-_LONG = 0.1
+#: Seconds of code that nobody watched that are worth a note: a busy machine takes tenths of one without our doing.
+_LONG = 1.0
 
 
 def allocations() -> int | None:
@@ -89,10 +89,11 @@ class Tally:
         if self.tail:
             found.append(f"what ran in the last {self.tail:.1f} s, after the last step or call, was not watched")
         longer, places = self.paused - self.tail, self.pauses - bool(self.tail)
+        where = f"{places:,} places that were" if places > 1 else "one place that was"
         if longer > _LONG and self.gaps > self.vouched:
             found.append(
-                f"between steps {longer:.1f} s more passed than is known of the code there, in {places:,} places that"
-                " were not watched: what it computed there, if anything, is not counted (exactness='always' counts it)"
+                f"between steps {longer:.1f} s more passed than is known of the code there, in {where} not watched:"
+                " what it computed there, if anything, is not counted (exactness='always' counts it)"
             )
         return found
 
