@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -84,6 +85,32 @@ def gpt2(device: str, tiny: bool = False) -> Step:
     return step
 
 
+def texts(device: str, tiny: bool = False) -> Step:
+    """Padded to the longest of each batch: hardly a length comes twice."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    width, layers, longest = (16, 1, 40) if tiny else (256, 4, 300)
+    config = BertConfig(
+        hidden_size=width, num_hidden_layers=layers, num_attention_heads=4, intermediate_size=4 * width, vocab_size=1000
+    )
+    model = BertForSequenceClassification(config).to(device)
+    optimizer = torch.optim.AdamW(model.parameters())
+    batches = []
+    for _ in range(300):
+        lengths = torch.randint(5, longest, (8, 1))
+        mask = (torch.arange(int(lengths.max())) < lengths).long()
+        batches.append((mask * torch.randint(1, 1000, mask.shape), mask, torch.randint(0, 2, (8,))))
+    endless = itertools.cycle([tuple(part.to(device) for part in batch) for batch in batches])
+
+    def step() -> None:
+        ids, mask, labels = next(endless)
+        optimizer.zero_grad()
+        F.cross_entropy(model(input_ids=ids, attention_mask=mask).logits, labels).backward()
+        optimizer.step()
+
+    return step
+
+
 def quantised(device: str) -> Step:
     """Inference through 8-bit layers, whose precision is looked up at first sight and must cost nothing after it."""
     from torchao.quantization import Int8WeightOnlyConfig, quantize_
@@ -116,5 +143,6 @@ WORKLOADS: dict[str, Callable[..., Step]] = {
     "resnet": resnet,
     "transformer": transformer,
     "gpt2": gpt2,
+    "texts": texts,
     "quantised": quantised,
 }

@@ -101,7 +101,9 @@ def _credited(learner: Learner, token: Token) -> Iterator[tuple[Place, Any, int]
     """What was replayed and not written to the counts yet."""
     laps = [(lesson, n, lesson.final) for lane, n in learner.under_way()
             for step in lane.steps for lesson in (step.gap, step.event)]  # fmt: skip
-    replays = [(lesson, lesson.replays - lesson.flushed, None) for lesson in learner._lessons()]
+    lessons = [*learner._lessons()]
+    laps += [(lesson, lesson.laps, lesson.final) for lesson in lessons]
+    replays = [(lesson, lesson.replays - lesson.flushed, None) for lesson in lessons]
     for lesson, times, final in [*laps, *replays]:
         for place, keys in list(lesson.rows.items()) if times else ():
             at = place if final is None else final.get(place, place)

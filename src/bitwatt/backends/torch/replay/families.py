@@ -8,8 +8,9 @@ cache).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -27,6 +28,25 @@ from bitwatt.backends.torch.state import Place
 Log = list[tuple[Place, Any]]
 #: More sizes than this that vary on their own are too many to learn.
 _FREE = 3
+#: Integers beyond this are no sizes (a slice to the end says 2**63 - 1), and no float holds them exactly.
+_LARGEST = 2**52
+
+
+@dataclass(frozen=True)
+class Flat:
+    """The calls of a stretch in their order: where, of what form, how many integers; and the integers of all."""
+
+    forms: list[tuple[Place, Any, int]]
+    numbers: list[int]
+
+    @staticmethod
+    def of(log: Log) -> Flat:
+        forms, numbers = list[tuple[Place, Any, int]](), list[int]()
+        for place, key in log:
+            before = len(numbers)
+            form = flatten(key, numbers)
+            forms.append((place, form, len(numbers) - before))
+        return Flat(forms, numbers)
 
 
 @dataclass(frozen=True)
@@ -38,11 +58,16 @@ class Sample:
     event: Log
     inside: int = 0  # how often modules were called, and how much went into them
 
+    @cached_property
+    def flat(self) -> tuple[Flat, Flat]:
+        """Asked where there are others to compare it with: most programs have one set of sizes."""
+        return Flat.of(self.gap), Flat.of(self.event)
+
 
 def flatten(key: Any, numbers: list[int]) -> Any:
-    """A key without its integers, which go to `numbers`."""
+    """A key without the integers that may be sizes, which go to `numbers`."""
     kind = type(key)
-    if kind is int:
+    if kind is int and -_LARGEST < key < _LARGEST:
         numbers.append(key)
         return int
     if kind is torch.Size:
@@ -106,13 +131,34 @@ def _solve(features: Any, values: Any) -> Any:
 
 
 class Family:
-    """The calls of one stretch as a function of sizes."""
+    """The calls of one stretch as a function of sizes. What speaks for it is pooled over them."""
 
-    def __init__(self, basis: Basis, forms: list[tuple[Place, Any, int]], coefficients: Any) -> None:
-        self.basis, self._forms, self._coefficients = basis, forms, coefficients
+    def __init__(self, basis: Basis, forms: list[tuple[Place, Any, int]], coefficients: Any, samples: int) -> None:
+        self.basis = basis
+        self.agreed, self.missed = samples, 0  # looks in a row that found what it says, and those that did not
         self.credited = False  # to sizes that were not counted
         self.inside: Any = None  # the coefficients of that checksum
-        self.places = list(dict.fromkeys(place for place, _, _ in forms))
+        #: Calls that are alike at all sizes, each once (layers repeat themselves), with the columns of their integers;
+        #: and at each place how often which.
+        self._calls: list[tuple[Any, slice]] = []
+        self._at: dict[Place, dict[int, int]] = {}
+        known: dict[tuple[Any, bytes], int] = {}
+        columns, end, width = list[int](), 0, 0
+        for place, form, count in forms:
+            begin, end = end, end + count
+            which = known.setdefault((form, coefficients[:, begin:end].tobytes()), len(known))
+            if which == len(self._calls):
+                self._calls.append((form, slice(width, width + count)))
+                columns += range(begin, end)
+                width += count
+            at = self._at.setdefault(place, {})
+            at[which] = at.get(which, 0) + 1
+        self._coefficients = coefficients[:, columns]
+        self.places = list(self._at)
+
+    def misses(self) -> None:
+        """Something else happened."""
+        self.agreed, self.missed = 0, self.missed + 1
 
     def holds(self, sizes: Sizes) -> bool:
         """Whether sizes never seen keep to what the samples had in common, and give whole numbers: a stride of 16 is
@@ -122,12 +168,16 @@ class Family:
 
     def rows(self, sizes: Sizes) -> dict[Place, dict[Any, int]]:
         numbers = np.rint(np.array([self.basis.features(sizes)]) @ self._coefficients).astype(np.int64)[0].tolist()
-        found: dict[Place, Counter[Any]] = {place: Counter() for place in self.places}
-        at = 0
-        for place, form, count in self._forms:
-            found[place][restore(form, iter(numbers[at : at + count]))] += 1
-            at += count
-        return {place: dict(keys) for place, keys in found.items()}
+        keys = [restore(form, iter(numbers[columns])) for form, columns in self._calls]
+        return {place: _added((keys[which], n) for which, n in at.items()) for place, at in self._at.items()}
+
+
+def _added(calls: Iterable[tuple[Any, int]]) -> dict[Any, int]:
+    """Two that differ at other sizes may be alike at these."""
+    found: dict[Any, int] = {}
+    for key, n in calls:
+        found[key] = found.get(key, 0) + n
+    return found
 
 
 def inside_at(family: Family, sizes: Sizes) -> int | None:
@@ -137,39 +187,31 @@ def inside_at(family: Family, sizes: Sizes) -> int | None:
     return round(float((np.array(family.basis.features(sizes)) @ family.inside)[0]))
 
 
-def fit(samples: list[Sample]) -> tuple[Family, Family] | None:
-    """The families of gap and event, if the samples are enough and alike."""
+def fit(samples: list[Sample]) -> tuple[Family | None, Family] | None:
+    """The families of gap and event, if the samples are enough and alike; of the event alone, if what leads to it goes
+    by other sizes than those known."""
     if np is None or len(samples) < 3:
         return None
     basis = Basis([sample.sizes for sample in samples])
     if not basis.free or len(basis.free) > _FREE or len(samples) <= basis.width:
         return None
     features = np.array([basis.features(sample.sizes) for sample in samples])
-    gap = _family(basis, features, [sample.gap for sample in samples])
-    event = _family(basis, features, [sample.event for sample in samples])
+    gaps, events = zip(*[sample.flat for sample in samples], strict=True)
+    event = _family(basis, features, events)
     inside = _solve(features, np.array([[float(sample.inside)] for sample in samples]))
-    if gap is None or event is None or inside is None:
+    if event is None or inside is None:
         return None
     event.inside = inside
-    return gap, event
+    return _family(basis, features, gaps), event
 
 
-def _family(basis: Basis, features: Any, logs: list[Log]) -> Family | None:
-    if len({len(log) for log in logs}) != 1:
+def _family(basis: Basis, features: Any, logs: Sequence[Flat]) -> Family | None:
+    forms = logs[0].forms
+    if any(log.forms != forms for log in logs):
         return None
-    forms: list[tuple[Place, Any, int]] = []
-    columns: list[list[int]] = [[] for _ in logs]
-    for calls in zip(*logs, strict=True):
-        place = calls[0][0]
-        flat: list[list[int]] = [[] for _ in calls]
-        shapes = [flatten(call[1], numbers) for call, numbers in zip(calls, flat, strict=True)]
-        if any(call[0] != place for call in calls) or any(shape != shapes[0] for shape in shapes):
-            return None
-        forms.append((place, shapes[0], len(flat[0])))
-        for column, numbers in zip(columns, flat, strict=True):
-            column += numbers
-    coefficients = _solve(features, np.array(columns, dtype=np.float64)) if forms else np.zeros((basis.width, 0))
-    return None if coefficients is None else Family(basis, forms, coefficients)
+    table = np.array([log.numbers for log in logs], dtype=np.float64)
+    coefficients = _solve(features, table) if forms else np.zeros((basis.width, 0))
+    return None if coefficients is None else Family(basis, forms, coefficients, len(logs))
 
 
 def exchanged(rows: dict[Place, dict[Any, int]], sizes: Sizes, others: Sizes) -> dict[Place, dict[Any, int]]:

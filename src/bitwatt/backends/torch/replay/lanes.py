@@ -88,6 +88,13 @@ def _between(step: Step) -> str:
 def add(state: ThreadState, lesson: Lesson, times: int) -> None:
     """Credit all of a lesson, also what had no phase yet when it was counted: it has got one since."""
     lesson.credited = True
+    if lesson.predicted is not None and lesson.settled:  # to work it out for every lap takes long
+        lesson.laps += times
+    else:
+        write(state, lesson, times)
+
+
+def write(state: ThreadState, lesson: Lesson, times: int) -> None:
     for place, keys in lesson.rows.items():
         at: Place = lesson.final.get(place, place)
         counts = state.counts_at(at)

@@ -26,10 +26,12 @@ _sequence = torch.autograd._get_sequence_nr
 class Laps(Watched):
     """Lanes are entered at the beginning of a unit (by the learner), and left where something is due or unexpected."""
 
-    def _find_lane(self, start: Node, known: bool) -> None:
-        """Remember the unit that ends here, and take the short way if the next one is known too."""
-        if self._counted_here:
-            if not known or self._unresolved or self.sampling:
+    def _find_lane(self, start: Node) -> None:
+        """Remember the unit that ends here, if all of it is known."""
+        if not all(step.safe for step in self.path):
+            start.lane = None
+        elif self._counted_here:
+            if self._unresolved or self.sampling:
                 start.lane = None
             elif start.lane is None or not start.lane.is_of(self.path):
                 start.lane = Lane(self.path, self.node)

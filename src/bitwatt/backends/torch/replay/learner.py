@@ -24,6 +24,7 @@ from bitwatt.backends.torch.replay.pace import ADDED
 from bitwatt.backends.torch.replay.watched import short
 
 if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.families import Log
     from bitwatt.backends.torch.replay.marks import Structures
     from bitwatt.context import Context
 
@@ -99,7 +100,7 @@ class Learner(Ends):
             if state.mode is not None:
                 self._switch(state, False)
         else:
-            self.looking = True  # to the end of the unit: its backward goes through what is counted now
+            self.looking |= not step.apart  # to the end of the unit: its backward goes through what is counted now
             self._switch(state, True)
             self._log()
         self.pace.inside = 0
@@ -115,7 +116,7 @@ class Learner(Ends):
             step.gap.heed(self._vouches)
             self.node.calm = step.gap.trusted
             step.node.alike = step.node.alike + 1 if step.gap.streak > 1 else 0
-            step.gap.seconds = _now() - self._time
+            step.gap.seconds = _now() - self._time if self._time else 0.0
 
     def _gap_unseen(self, step: Step) -> None:
         gap = step.gap
@@ -132,7 +133,7 @@ class Learner(Ends):
             self._watch(gap)
         else:
             self.tally.gaps += 1
-            spent = _now() - self._time
+            spent = _now() - self._time if self._time else 0.0
             if spent > _LONGER * gap.seconds + NOISE and spent > PAUSE * self._unit_seconds:
                 self.tally.pause(spent - gap.seconds)
                 self.node.calm = False  # the next one is watched
@@ -241,7 +242,7 @@ class Learner(Ends):
         self._credit(event)
 
     def _counted(self, step: Step) -> None:
-        self._counted_here = True
+        self._counted_here |= not step.apart
         log = self._taken()
         if self.state.mode is not None and self.state.mode.log is None:  # too long to be known
             step.event.doubt()
@@ -250,12 +251,25 @@ class Learner(Ends):
         step.event.inside = self.pace.inside
         if step.opaque and step.event.enough < READS and any(reads(key) for _, key in log):
             step.event.enough = READS
+        if step.apart:
+            step.safe = step.event.ready(self.sampling)
+        self._sample(step, log)
+
+    def _sample(self, step: Step, log: Log) -> None:
+        """What happens at these sizes is one more of the samples from which it is told at others."""
         node = step.node
-        if self._whole and node.families is None and all(sample.sizes != step.sizes for sample in node.samples):
-            node.samples = [*node.samples[-_SAMPLES:], Sample(step.sizes, self._gap_log, log, self.pace.inside)]
+        if node.families is not None:
+            for lesson, family in zip((step.gap, step.event), node.families, strict=True):
+                lesson.joins(family, step.sizes)
+        elif self._whole and all(sample.sizes != step.sizes for sample in node.samples):
+            one = Sample(step.sizes, self._gap_log, log, self.pace.inside)
+            node.samples, node.sampled = [*node.samples[-_SAMPLES:], one], node.sampled + 1
+            if node.sampled > _SAMPLES and node.sampled & (node.sampled - 1):
+                return  # it was tried so often: now and then will do
             node.families = fit(node.samples)
             if node.families is not None:
-                node.samples = []
+                node.samples, node.sampled = [], 0
+                node.families[1].missed = node.missed
 
     def _end_unit(self, *, watch: bool = False) -> None:
         last, start = self.node, self.start
@@ -264,9 +278,9 @@ class Learner(Ends):
         if plain:
             self._recall()
         if self._counted_here or self._doubted:
-            known = all(step.event.ready(self.sampling) for step in self.path)
+            known = all(step.apart or step.event.ready(self.sampling) for step in self.path)
             for step in self.path:
-                step.safe = known
+                step.safe = step.event.ready(self.sampling) if step.apart else known
         else:
             known = True
         self._unit_seconds = _now() - self._began
@@ -284,7 +298,7 @@ class Learner(Ends):
         else:
             self.tally.replayed += 1
         start.safe = known
-        self._find_lane(start, known)
+        self._find_lane(start)
         self._begin_unit(last.form)
         self.start.countdown -= 1
         self.looking = not known or self.start.countdown <= 0 or self.state.in_closure

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
@@ -38,7 +38,7 @@ class Lesson:
 
     __slots__ = (
         "_later", "_rows", "assumed", "calls", "changes", "compiled", "credited", "enough", "final", "flushed",
-        "frames", "inside", "is_gap", "log", "nodes", "predicted", "ran", "replays", "samples", "seconds",
+        "frames", "inside", "is_gap", "laps", "log", "nodes", "predicted", "ran", "replays", "samples", "seconds",
         "squares", "streak", "trail", "weighed",
     )  # fmt: skip
 
@@ -54,6 +54,7 @@ class Lesson:
         self.replays = 0
         self.credited = False  # since it was last looked at
         self.flushed = 0  # of the replays, those already written to the counts
+        self.laps = 0  # of lanes, beside the replays, that are not written yet
         self.nodes = 0  # autograd nodes made
         self.trail: Stretch = NOTHING  # and the layers that made them
         self.inside: int | None = None  # how often modules were called, and how much went into them
@@ -75,9 +76,13 @@ class Lesson:
 
     @property
     def trusted(self) -> bool:
+        streak, changes = self.streak, self.changes
+        if self.predicted is not None:  # what was found at other sizes speaks for it, or against it
+            family = self.predicted[0]
+            streak, changes = max(streak, family.agreed), changes + family.missed
         if self.is_gap:
-            return self.streak >= min(self.enough << min(self.changes, 16), _GAP_PATIENCE)
-        return self.streak >= min(self.enough << 2 * min(max(self.changes - 1, 0), 16), _PATIENCE)
+            return streak >= min(self.enough << min(changes, 16), _GAP_PATIENCE)
+        return streak >= min(self.enough << 2 * min(max(changes - 1, 0), 16), _PATIENCE)
 
     def heed(self, allocator: bool) -> None:
         """Of a gap: how often it must be seen alike, with the allocator to tell of it later or without."""
@@ -92,13 +97,28 @@ class Lesson:
         return self.trusted or (sampling and self.varies and len(self.samples) >= _ENOUGH)
 
     @property
+    def settled(self) -> bool:
+        """Whether all of its calls have got their phases."""
+        return all(place[2][0] != "?" or place in self.final for place in self._places)
+
+    @property
+    def _places(self) -> Iterable[Place]:
+        return self.predicted[0].places if self._rows is None and self.predicted is not None else self.rows
+
+    @property
     def rows(self) -> Rows:
         if self._rows is None:  # worked out anew each time: there may be thousands of sizes
             return self.predicted[0].rows(self.predicted[1]) if self.predicted is not None else {}
         return self._rows
 
     def foresee(self, family: Family, sizes: Sizes) -> None:
-        self.predicted, self.streak = (family, sizes), _ENOUGH
+        self.predicted = (family, sizes)
+
+    def joins(self, family: Family | None, sizes: Sizes) -> None:
+        """It was counted before there was a family: does it say the same?"""
+        own = self._rows
+        if family is not None and own is not None and family.holds(sizes) and family.rows(sizes) == own:
+            self.predicted, self._rows = (family, sizes), None
 
     def assume(self, twin: Lesson | None, sizes: Sizes, here: Sizes) -> None:
         """Take what is known of another stretch, with its sizes exchanged, until this one is seen."""
@@ -112,9 +132,14 @@ class Lesson:
         self.calls, self.assumed = calls, False
         expected = self.rows if self.known else None
         agrees = expected == rows
+        family = self.predicted[0] if self.predicted is not None else None
         if agrees:
             self.streak += 1
+            if family is not None:
+                family.agreed += 1
         else:
+            if family is not None:
+                family.misses()
             for _, credit in self._later or ():
                 credit.rows  # noqa: B018  those that stand for what was known until now
             self.streak = 1
@@ -158,6 +183,8 @@ class Lesson:
 
     def doubt(self) -> None:
         """A checksum told that this time something else happened."""
+        if self.predicted is not None:
+            self.predicted[0].misses()
         self.streak = 0
         self.changes += 1
         self.ran = None
@@ -166,8 +193,7 @@ class Lesson:
     def later(self) -> tuple[tuple[Place, Credit], ...]:
         """What cannot be booked yet, since its phase is decided by what comes after."""
         if self._later is None:
-            places = self.predicted[0].places if self._rows is None and self.predicted else self.rows
-            self._later = tuple([(place, Credit(self, place)) for place in places if place[2][0] == "?"])
+            self._later = tuple([(place, Credit(self, place)) for place in self._places if place[2][0] == "?"])
         return self._later
 
 
@@ -217,6 +243,11 @@ class Step:
         return self.hooked or (self.opaque and not (self.event.nodes or self.event.inside or self.event.compiled))
 
     @property
+    def apart(self) -> bool:
+        """A batch is read, and nothing that follows goes through it: it may be counted while the rest is replayed."""
+        return bool(self.key[2][0] == "fetch" and not self.event.nodes)
+
+    @property
     def booked(self) -> str:
         """The phase that the time of the event belongs to."""
         kind = self.key[2][0]
@@ -236,17 +267,23 @@ class Step:
             state.resolve(meaning)
         state.forward_done, state.forward_seen, state.ever_differentiated = self.flags
 
-    def foresee(self, families: tuple[Family, Family], twin: Step) -> None:
+    def foresee(self, families: tuple[Family | None, Family], twin: Step) -> None:
         """What happens at sizes that were never seen, where that can be worked out."""
-        if families[0].holds(self.sizes) and families[1].holds(self.sizes):
-            self.gap.foresee(families[0], self.sizes)
-            self.event.foresee(families[1], self.sizes)
-            self.gap.streak = self.node.alike
-            self.gap.nodes, self.event.nodes, self.gap.seconds = twin.gap.nodes, twin.event.nodes, twin.gap.seconds
-            self.gap.trail, self.event.trail = twin.gap.trail, twin.event.trail
-            self.event.inside = inside_at(families[1], self.sizes) if not twin.event.compiled else None
-            self.phase, self.opaque, self.safe, self.first = twin.phase, twin.opaque, True, twin.first
-            self.hooked = twin.hooked
+        before, family = families
+        if family.holds(self.sizes) and (before is None or before.holds(self.sizes)):
+            if before is not None:
+                self.gap.foresee(before, self.sizes)
+                self.gap.streak, self.gap.seconds = self.node.alike, twin.gap.seconds
+                self.gap.nodes, self.gap.trail = twin.gap.nodes, twin.gap.trail
+            self.event.foresee(family, self.sizes)
+            self.event.nodes, self.event.trail, self.event.enough = (
+                twin.event.nodes,
+                twin.event.trail,
+                twin.event.enough,
+            )
+            self.event.inside = inside_at(family, self.sizes) if not twin.event.compiled else None
+            self.phase, self.opaque, self.first, self.hooked = twin.phase, twin.opaque, twin.first, twin.hooked
+            self.safe = self.event.trusted
             self.gap.compiled, self.event.compiled = twin.gap.compiled, twin.event.compiled
             self.closes, self.differentiates = twin.closes, twin.differentiates
             self.meanings, self.flags = twin.meanings, twin.flags
@@ -256,8 +293,8 @@ class Node:
     """A place in the tree of marks. A unit begins at a start, one for each form that the unit before ended with."""
 
     __slots__ = (
-        "alike", "calm", "children", "countdown", "families", "fastest", "form", "heir", "interval", "lane", "parent",
-        "quick", "safe", "samples", "steps",
+        "alike", "calm", "children", "countdown", "families", "fastest", "form", "heir", "interval", "lane", "missed",
+        "parent", "quick", "safe", "sampled", "samples", "steps",
     )  # fmt: skip
 
     def __init__(self, form: Any = None, parent: Node | None = None) -> None:
@@ -267,7 +304,8 @@ class Node:
         self.steps: dict[Sizes, Step] = {}
         self.heir: Node | None = None  # the child that came last
         self.samples: list[Sample] = []
-        self.families: tuple[Family, Family] | None = None  # of gap and event
+        self.families: tuple[Family | None, Family] | None = None  # of gap and event
+        self.sampled = self.missed = 0  # samples taken for them, and how often what they said was not what happened
         self.alike = 0  # gaps before it that were as expected, in a row, at whatever sizes
         self.calm = False  # the code that last came after it is known, and need not be watched
         self.interval = self.countdown = 16  # units until the next look

@@ -13,7 +13,7 @@ import torch
 from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.families import Log
 from bitwatt.backends.torch.replay.functions import Function
-from bitwatt.backends.torch.replay.lanes import Lane
+from bitwatt.backends.torch.replay.lanes import Lane, write
 from bitwatt.backends.torch.replay.lessons import Lesson, Node, Rows, Step
 from bitwatt.backends.torch.replay.marks import Sizes, Structures, split
 from bitwatt.backends.torch.replay.swift import FIRST, Row
@@ -200,7 +200,7 @@ class Memory:
         if expected is not None and trusted and credited:
             self.tally.deviation(expected, rows)
             if foreseen and self.step is not None:
-                self.step.node.families = None
+                self.step.node.families, self.step.node.missed = None, self.step.node.missed + 1
 
     def _recall(self) -> None:
         """A program's first unit begins where no other one does. What the second does alike has been seen twice. For
@@ -257,12 +257,14 @@ class Memory:
 
 def flush(state: ThreadState, lesson: Lesson) -> None:
     """Write what was credited so far to the counts."""
-    times = lesson.replays - lesson.flushed
-    if not times:
+    times, laps = lesson.replays - lesson.flushed, lesson.laps
+    if not times and not laps:
         return
     state.moves += 1
-    lesson.flushed += times
-    for place, keys in lesson.rows.items():
+    lesson.flushed, lesson.laps = lesson.flushed + times, 0
+    if laps:
+        write(state, lesson, laps)
+    for place, keys in lesson.rows.items() if times else ():
         if place[2][0] != "?":  # those stand in the counts already
             counts = state.counts_at(place)
             for key, n in keys.items():
