@@ -197,3 +197,87 @@ def test_another_size_in_the_middle_of_a_row_is_no_pause(monkeypatch: pytest.Mon
     assert found == counted
     assert replay.replayed > 300
     assert replay.paused < time.perf_counter() - began
+
+
+class Sees(nn.Module):
+    """Rectangles of any size, some at a time: a layer is given the product of three sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.edges = nn.Conv2d(3, 4, 3, 1, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        flat = self.edges(x).flatten(2)
+        return (flat.transpose(1, 2) @ flat).softmax(-1).mean((1, 2))
+
+
+class Attends(nn.Module):
+    """Over rows and columns of its input by turns: a layer is given the square of a size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix, self.soft = nn.Linear(8, 8), nn.Softmax(-1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.mix(x)
+        return self.soft(x @ x.transpose(1, 2)) @ x @ (x.transpose(1, 2) @ x)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [
+        (Sees(), (None, 3, None, None)),
+        (Sees(), (4, 3, None, None)),
+        (Attends(), (None, None, 8)),
+        (Attends(), (4, None, 8)),
+    ],
+)
+def test_products_and_squares_of_sizes_are_learned(model: nn.Module, shape: tuple[int | None, ...]) -> None:
+    """At a length of 8, two products of `Attends` are alike by chance."""
+
+    def program() -> None:
+        sizes = random.Random(0)
+        with torch.no_grad():
+            for _ in range(STEPS):
+                model(torch.ones([n or sizes.randint(2, 20) for n in shape]))
+
+    counted, found, replay = both(program)
+    assert found == counted
+    assert replay.replayed > 0.7 * STEPS
+    assert not replay.disagreed
+
+
+class Wanders(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix, self.varies = nn.Linear(8, 8), random.Random(0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(self.varies.randint(1, 40)):
+            x = self.mix(x)
+        return x
+
+
+def test_what_is_never_the_same_is_not_learned_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each step makes as many calls as it likes: all are counted, and most of them without keeping what they were."""
+    learned = [0]
+    learn = learner.Learner._learn
+
+    def counting(self: Any, *args: Any) -> None:
+        learned[0] += 1
+        learn(self, *args)
+
+    monkeypatch.setattr(learner.Learner, "_learn", counting)
+
+    def program() -> None:
+        model = Wanders()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for _ in range(600):
+            optimizer.zero_grad()
+            model(torch.ones(2, 8)).mean().backward()
+            optimizer.step()
+
+    counted, found, replay = both(program)
+    assert found == counted
+    assert replay.counted > 590
+    assert learned[0] < 3 * 2 * 300  # of 600 steps with three events and the code before each

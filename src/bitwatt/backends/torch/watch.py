@@ -36,8 +36,9 @@ from bitwatt.backends.torch.mode import CountingMode, Plan, mode_here
 from bitwatt.backends.torch.replay import announced
 from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.events import Events
+from bitwatt.backends.torch.replay.families import Rows
 from bitwatt.backends.torch.replay.learner import Learner
-from bitwatt.backends.torch.replay.lessons import Rows, expanded
+from bitwatt.backends.torch.replay.lessons import expanded
 from bitwatt.backends.torch.scopes import Scopes
 from bitwatt.backends.torch.snapshot import counted, snapshot, spent
 from bitwatt.backends.torch.state import Launch, States, ThreadState, graph_task

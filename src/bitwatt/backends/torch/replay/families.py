@@ -1,17 +1,18 @@
 """Calls that differ in sizes alone: from the calls counted at a few sizes to those at any.
 
-Every integer in the key of a call (a dimension, a count) is taken as a sum of products of the sizes that vary:
-`c0 + c1 * length + c2 * batch + c3 * length * batch`. Coefficients come from the samples, one more of them than there
-are coefficients must agree, and the sizes themselves must keep the relations they had (the mask is one longer than the
-cache).
+Every integer in the key of a call (a dimension, a count), and how often it is called, is taken as a sum of products of
+the sizes that vary: `c0 + c1 * length + c2 * batch + c3 * length * batch`. Coefficients come from the samples, one more
+of them than there are coefficients must agree, and the sizes themselves must keep the relations they had (the mask is
+one longer than the cache).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import torch
@@ -26,26 +27,41 @@ from bitwatt.backends.torch.state import Place
 
 #: In the order in which they ran.
 Log = list[tuple[Place, Any]]
+#: The calls of one stretch: at each place, how often each key.
+Rows = dict[Place, dict[Any, int]]
 #: More sizes than this that vary on their own are too many to learn.
 _FREE = 3
+#: Powers of sizes whose products are tried, by how many sizes vary: the first that will do.
+_POWERS: dict[int, tuple[list[tuple[int, ...]], ...]] = {
+    1: ([(0,), (1,)], [(2,)]),
+    2: ([(0, 0), (1, 0), (0, 1), (1, 1)], [(2, 0), (0, 2)], [(2, 1), (1, 2)]),
+    3: (
+        [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1)],
+        [(1, 1, 1)],
+        [(2, 0, 0), (0, 2, 0), (0, 0, 2)],
+    ),
+}
 #: Integers beyond this are no sizes (a slice to the end says 2**63 - 1), and no float holds them exactly.
 _LARGEST = 2**52
 
 
 @dataclass(frozen=True)
 class Flat:
-    """The calls of a stretch in their order: where, of what form, how many integers; and the integers of all."""
+    """Different calls of a stretch: where, of what form, how many integers; and the integers of all, the last of each
+    how often it was called."""
 
     forms: list[tuple[Place, Any, int]]
     numbers: list[int]
 
     @staticmethod
-    def of(log: Log) -> Flat:
+    def of(rows: Rows) -> Flat:
         forms, numbers = list[tuple[Place, Any, int]](), list[int]()
-        for place, key in log:
-            before = len(numbers)
-            form = flatten(key, numbers)
-            forms.append((place, form, len(numbers) - before))
+        for place, keys in rows.items():
+            for key, times in keys.items():
+                before = len(numbers)
+                form = flatten(key, numbers)
+                numbers.append(times)
+                forms.append((place, form, len(numbers) - before))
         return Flat(forms, numbers)
 
 
@@ -54,8 +70,9 @@ class Sample:
     """The calls of a stretch of code and of the event after it, at one set of sizes."""
 
     sizes: Sizes
-    gap: Log
-    event: Log
+    gap: Rows
+    event: Rows
+    nodes: tuple[int, int] = (0, 0)  # of the graph, that they made
     inside: int = 0  # how often modules were called, and how much went into them
 
     @cached_property
@@ -105,11 +122,21 @@ class Basis:
                 self.free.append(i)
         features = _affine(table[:, self.free])
         self.following = {i: _solve(features, table[:, [i]]) for i in varying if i not in self.free}
-        self.width = len(self.features(sizes[0]))
+        self._powers: list[tuple[int, ...]] = []
+
+    def grows(self) -> Iterator[int]:
+        """Ever more products; yields how many."""
+        for powers in _POWERS.get(len(self.free), ()):
+            self._powers = self._powers + powers
+            yield len(self._powers)
+
+    def kept(self) -> Basis:
+        """As it is now."""
+        return copy(self)
 
     def features(self, sizes: Sizes) -> list[float]:
         values = [sizes[i] for i in self.free]
-        return [1.0, *values, *[float(a * b) for a, b in combinations(values, 2)]]
+        return [float(math.prod(map(pow, values, powers))) for powers in self._powers]
 
     def holds(self, sizes: Sizes) -> bool:
         """Whether sizes never seen keep to what the samples had in common."""
@@ -125,8 +152,9 @@ def _affine(columns: Any) -> Any:
 
 def _solve(features: Any, values: Any) -> Any:
     """Coefficients that give every value exactly, else None."""
-    found, *_ = np.linalg.lstsq(features, values, rcond=None)
-    found = np.round(found * 4096) / 4096
+    scale = np.abs(features).max(axis=0)  # squares of sizes and ones have little in common else
+    found, *_ = np.linalg.lstsq(features / scale, values, rcond=None)
+    found = np.round(found / scale[:, None] * 4096) / 4096
     return found if np.abs(features @ found - values).max(initial=0.0) < 1e-3 else None
 
 
@@ -139,9 +167,9 @@ class Family:
         self.credited = False  # to sizes that were not counted
         self.inside: Any = None  # the coefficients of that checksum
         #: Calls that are alike at all sizes, each once (layers repeat themselves), with the columns of their integers;
-        #: and at each place how often which.
+        #: and at each place which of them are called.
         self._calls: list[tuple[Any, slice]] = []
-        self._at: dict[Place, dict[int, int]] = {}
+        self._at: dict[Place, list[int]] = {}
         known: dict[tuple[Any, bytes], int] = {}
         columns, end, width = list[int](), 0, 0
         for place, form, count in forms:
@@ -151,8 +179,7 @@ class Family:
                 self._calls.append((form, slice(width, width + count)))
                 columns += range(begin, end)
                 width += count
-            at = self._at.setdefault(place, {})
-            at[which] = at.get(which, 0) + 1
+            self._at.setdefault(place, []).append(which)
         self._coefficients = coefficients[:, columns]
         self.places = list(self._at)
 
@@ -166,10 +193,13 @@ class Family:
         numbers = np.array([self.basis.features(sizes)]) @ self._coefficients
         return self.basis.holds(sizes) and bool(np.abs(numbers - np.rint(numbers)).max(initial=0.0) < 1e-3)
 
-    def rows(self, sizes: Sizes) -> dict[Place, dict[Any, int]]:
+    def rows(self, sizes: Sizes) -> Rows:
         numbers = np.rint(np.array([self.basis.features(sizes)]) @ self._coefficients).astype(np.int64)[0].tolist()
-        keys = [restore(form, iter(numbers[columns])) for form, columns in self._calls]
-        return {place: _added((keys[which], n) for which, n in at.items()) for place, at in self._at.items()}
+        calls = [
+            (restore(form, iter(numbers[columns.start : columns.stop - 1])), numbers[columns.stop - 1])
+            for form, columns in self._calls
+        ]
+        return {place: _added(calls[which] for which in at) for place, at in self._at.items()}
 
 
 def _added(calls: Iterable[tuple[Any, int]]) -> dict[Any, int]:
@@ -190,34 +220,65 @@ def inside_at(family: Family, sizes: Sizes) -> int | None:
 def fit(samples: list[Sample]) -> tuple[Family | None, Family] | None:
     """The families of gap and event, if the samples are enough and alike; of the event alone, if what leads to it goes
     by other sizes than those known."""
-    if np is None or len(samples) < 3:
+    if np is None or len(samples) < 3 or not _alike(samples, 1):
         return None
-    basis = Basis([sample.sizes for sample in samples])
-    if not basis.free or len(basis.free) > _FREE or len(samples) <= basis.width:
-        return None
-    features = np.array([basis.features(sample.sizes) for sample in samples])
-    gaps, events = zip(*[sample.flat for sample in samples], strict=True)
-    event = _family(basis, features, events)
-    inside = _solve(features, np.array([[float(sample.inside)] for sample in samples]))
-    if event is None or inside is None:
-        return None
-    event.inside = inside
-    return _family(basis, features, gaps), event
+    sizes = [sample.sizes for sample in samples]
+    gaps, events = _Stretch(samples, 0), _Stretch(samples, 1)
+    basis = Basis(sizes)
+    for width in basis.grows():
+        if sum(events.usual) <= width:
+            return None
+        features = np.array([basis.features(one) for one in sizes])
+        inside = _solve(features, np.array([[float(sample.inside)] for sample in samples]))
+        event = events.family(basis, features) if inside is not None else None
+        if event is not None:
+            event.inside = inside
+            return gaps.family(basis, features), event
+    return None
 
 
-def _family(basis: Basis, features: Any, logs: Sequence[Flat]) -> Family | None:
-    forms = logs[0].forms
-    if any(log.forms != forms for log in logs):
-        return None
-    table = np.array([log.numbers for log in logs], dtype=np.float64)
-    coefficients = _solve(features, table) if forms else np.zeros((basis.width, 0))
-    return None if coefficients is None else Family(basis, forms, coefficients, len(logs))
+def _alike(samples: list[Sample], which: int) -> bool:
+    """Whether they made as many graph nodes at all sizes, by which a replay is checked."""
+    return len({one.nodes[which] for one in samples}) == 1
 
 
-def exchanged(rows: dict[Place, dict[Any, int]], sizes: Sizes, others: Sizes) -> dict[Place, dict[Any, int]]:
+class _Stretch:
+    """The samples of one stretch, and which of them have the form of most. Where two calls are alike by chance at some
+    sizes, that sample has another form."""
+
+    def __init__(self, samples: list[Sample], which: int) -> None:
+        self._samples = [(one.sizes, (one.gap, one.event)[which], one.flat[which]) for one in samples]
+        self._alike = _alike(samples, which)
+        kinds = list[list[tuple[Place, Any, int]]]()
+        kind = list[int]()
+        for _, _, flat in self._samples:
+            if flat.forms not in kinds:
+                kinds.append(flat.forms)
+            kind.append(kinds.index(flat.forms))
+        most = max(kind, key=kind.count)
+        self._forms = kinds[most]
+        self.usual = [one == most for one in kind]
+
+    def family(self, basis: Basis, features: Any) -> Family | None:
+        """It comes from those, and of the others it must give what they are."""
+        if not self._alike or sum(self.usual) <= features.shape[1]:
+            return None
+        samples = list(zip(self._samples, self.usual, strict=True))
+        coefficients = np.zeros((features.shape[1], 0))
+        if self._forms:
+            table = [flat.numbers for (_, _, flat), usual in samples if usual]
+            coefficients = _solve(features[self.usual], np.array(table, dtype=np.float64))
+        if coefficients is None:
+            return None
+        found = Family(basis.kept(), self._forms, coefficients, len(samples))
+        agrees = all(usual or (found.holds(sizes) and found.rows(sizes) == rows) for (sizes, rows, _), usual in samples)
+        return found if agrees else None
+
+
+def exchanged(rows: Rows, sizes: Sizes, others: Sizes) -> Rows:
     """The same calls where sizes are others: each integer that was one of `sizes` becomes its counterpart."""
     counterparts = {a: b for a, b in zip(sizes, others, strict=False) if a != b}
-    found: dict[Place, dict[Any, int]] = {}
+    found: Rows = {}
     for place, keys in rows.items():
         at = found.setdefault(place, {})
         for key, n in keys.items():

@@ -24,7 +24,6 @@ from bitwatt.backends.torch.replay.pace import ADDED
 from bitwatt.backends.torch.replay.watched import short
 
 if TYPE_CHECKING:
-    from bitwatt.backends.torch.replay.families import Log
     from bitwatt.backends.torch.replay.marks import Structures
     from bitwatt.context import Context
 
@@ -40,6 +39,9 @@ _PLAIN, _SELDOMER = 128, 8192
 _CALLS, _LONG = 32, 10_000
 #: Samples kept until they make a family.
 _SAMPLES = 16
+#: Units counted, of which none became known: then as many are counted without learning anything of them, and twice as
+#: many the next time, at most. One that is known, or replayed, is worth so many.
+_VAIN, _REST, _WORTH = 64, 1024, 8
 #: Seconds that the mode costs for an op, and the long way for a unit (a model of forty layers); and the share of a
 #: unit's time that watching its gaps may take.
 _OP, _LONG_WAY, _SHARE = 12e-6, 1e-3, 0.008
@@ -244,8 +246,9 @@ class Learner(Ends):
     def _counted(self, step: Step) -> None:
         self._counted_here |= not step.apart
         log = self._taken()
-        if self.state.mode is not None and self.state.mode.log is None:  # too long to be known
-            step.event.doubt()
+        if self.state.mode is not None and self.state.mode.log is None:
+            if not self._rest:  # too long to be known
+                step.event.doubt()
             return
         self._learn(step.event, log)
         step.event.inside = self.pace.inside
@@ -253,16 +256,17 @@ class Learner(Ends):
             step.event.enough = READS
         if step.apart:
             step.safe = step.event.ready(self.sampling)
-        self._sample(step, log)
+        self._sample(step)
 
-    def _sample(self, step: Step, log: Log) -> None:
+    def _sample(self, step: Step) -> None:
         """What happens at these sizes is one more of the samples from which it is told at others."""
         node = step.node
         if node.families is not None:
             for lesson, family in zip((step.gap, step.event), node.families, strict=True):
                 lesson.joins(family, step.sizes)
         elif self._whole and all(sample.sizes != step.sizes for sample in node.samples):
-            one = Sample(step.sizes, self._gap_log, log, self.pace.inside)
+            gap, event = step.gap, step.event
+            one = Sample(step.sizes, gap.rows, event.rows, (gap.nodes, event.nodes), self.pace.inside)
             node.samples, node.sampled = [*node.samples[-_SAMPLES:], one], node.sampled + 1
             if node.sampled > _SAMPLES and node.sampled & (node.sampled - 1):
                 return  # it was tried so often: now and then will do
@@ -278,12 +282,13 @@ class Learner(Ends):
         if plain:
             self._recall()
         if self._counted_here or self._doubted:
-            known = all(step.apart or step.event.ready(self.sampling) for step in self.path)
+            known = not self._rest and all(step.apart or step.event.ready(self.sampling) for step in self.path)
             for step in self.path:
                 step.safe = step.event.ready(self.sampling) if step.apart else known
         else:
             known = True
         self._unit_seconds = _now() - self._began
+        self._tires(in_vain=self._counted_here and not known)
         if self._counted_here:
             self.tally.counted += 1
             self._ask_allocator()
@@ -304,6 +309,19 @@ class Learner(Ends):
         self.looking = not known or self.start.countdown <= 0 or self.state.in_closure
         self._peeking = False
         self._take_lane(watch=watch)
+
+    def _tires(self, *, in_vain: bool) -> None:
+        """What is never the same is counted, and to learn of it in every unit would make it slower still."""
+        if self._rest:
+            self._rest -= 1
+        elif not in_vain:
+            self._vain = max(self._vain - _WORTH, 0)
+            self._rests = self._rests if self._vain else 0
+        else:
+            self._vain += 1
+            if self._vain >= _VAIN:
+                self._rest, self._vain = min(_VAIN << self._rests, _REST), 0
+                self._rests += 1
 
     def _weigh_gaps(self, start: Node) -> None:
         """Watching what runs between events is cheap beside long steps, and leaves nothing to assume."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.families import Family, Log, Sample, exchanged, inside_at
+from bitwatt.backends.torch.replay.families import Family, Log, Rows, Sample, exchanged, inside_at
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Counts, Place
 from bitwatt.backends.torch.trail import NOTHING, Stretch
@@ -15,9 +15,6 @@ from bitwatt.backends.torch.trail import NOTHING, Stretch
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.lanes import Lane
     from bitwatt.backends.torch.state import ThreadState
-
-#: The calls of one stretch: at each place, how often each key.
-Rows = dict[Place, dict[Any, int]]
 
 #: So many equal looks make an event known; more where it has been seen to change.
 _ENOUGH = 2

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bitwatt.backends.torch.replay.checks import Tally
-from bitwatt.backends.torch.replay.families import Log
+from bitwatt.backends.torch.replay.families import Log, Rows
 from bitwatt.backends.torch.replay.functions import Function
 from bitwatt.backends.torch.replay.lanes import Lane, write
-from bitwatt.backends.torch.replay.lessons import Lesson, Node, Rows, Step
+from bitwatt.backends.torch.replay.lessons import Lesson, Node, Step
 from bitwatt.backends.torch.replay.marks import Sizes, Structures, split
 from bitwatt.backends.torch.replay.swift import FIRST, Row
 
@@ -69,6 +69,7 @@ class Memory:
         self.pace.inside = 0
         self._numbers = itertools.count(1)
         self._marks = self._weight = 0  # nodes in the tree, and calls that are remembered in it
+        self._vain = self._rest = self._rests = 0  # units that taught nothing, and those that are to teach nothing
         self._whole = False  # everything since the last event has been seen
         self._optimizers = False  # whether steps end the units of this program
         self._calls_only = False  # nothing is differentiated: each call is a unit
@@ -169,7 +170,7 @@ class Memory:
 
     def _log(self) -> None:
         if self.state.mode is not None:
-            self.state.mode.log = []
+            self.state.mode.log = None if self._rest else []
 
     def _taken(self) -> Log:
         """What was counted since the last mark."""
