@@ -247,6 +247,46 @@ def test_products_and_squares_of_sizes_are_learned(model: nn.Module, shape: tupl
     assert not replay.disagreed
 
 
+class Aligned(nn.Module):
+    """As kernels of attention on a GPU do: a mask is made as wide as they take at once, where it is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.mix = nn.Embedding(10, 8), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.mix(self.words(ids))
+        mask = (ids == 0).float()
+        if over := ids.shape[1] % 8:
+            mask = F.pad(mask, (0, 8 - over))[:, : ids.shape[1]].contiguous()
+        return (x @ x.transpose(1, 2) + mask[:, None]).softmax(-1) @ x
+
+
+@pytest.mark.parametrize("rows", [4, None])
+def test_sizes_that_are_padded_to_multiples_are_learned(rows: int | None) -> None:
+    def batches() -> Iterator[Tensor]:
+        sizes = random.Random(0)
+        for _ in range(2 * STEPS):
+            yield torch.ones(rows or sizes.randint(2, 9), sizes.randint(2, 120), dtype=torch.long)
+
+    counted, found, replay = both(lambda: learns(Aligned(), batches()))
+    assert found == counted
+    assert replay.replayed > 1.2 * STEPS
+
+
+def test_strides_that_leave_something_over_are_learned() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, 1, 1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 2, 1))
+
+    def batches() -> Iterator[Tensor]:
+        sizes = random.Random(0)
+        for _ in range(2 * STEPS):
+            yield torch.ones(2, 3, sizes.randint(8, 40), sizes.randint(8, 40))
+
+    counted, found, replay = both(lambda: learns(model, batches()))
+    assert found == counted
+    assert replay.replayed > STEPS
+
+
 class Wanders(nn.Module):
     def __init__(self) -> None:
         super().__init__()

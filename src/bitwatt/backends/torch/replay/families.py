@@ -8,39 +8,26 @@ one longer than the cache).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from copy import copy
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-try:
-    import numpy as np
-except ImportError:  # torch does not need it: then calls at other sizes are counted
-    np = None  # type: ignore[assignment]
-
+from bitwatt.backends.torch.replay.bases import GRIDS, Basis, Grid, np, solve
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Place
+
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.replay.lessons import Step
 
 #: In the order in which they ran.
 Log = list[tuple[Place, Any]]
 #: The calls of one stretch: at each place, how often each key.
 Rows = dict[Place, dict[Any, int]]
-#: More sizes than this that vary on their own are too many to learn.
-_FREE = 3
-#: Powers of sizes whose products are tried, by how many sizes vary: the first that will do.
-_POWERS: dict[int, tuple[list[tuple[int, ...]], ...]] = {
-    1: ([(0,), (1,)], [(2,)]),
-    2: ([(0, 0), (1, 0), (0, 1), (1, 1)], [(2, 0), (0, 2)], [(2, 1), (1, 2)]),
-    3: (
-        [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (1, 0, 1), (0, 1, 1)],
-        [(1, 1, 1)],
-        [(2, 0, 0), (0, 2, 0), (0, 0, 2)],
-    ),
-}
+#: Samples kept that no family explains, and after how many it is tried whether they make one: later now and then.
+_SAMPLES, _TRIED = 32, frozenset({3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32})
 #: Integers beyond this are no sizes (a slice to the end says 2**63 - 1), and no float holds them exactly.
 _LARGEST = 2**52
 
@@ -108,62 +95,13 @@ def restore(form: Any, numbers: Any) -> Any:
     return tuple(parts) if kind is tuple else kind(parts)
 
 
-class Basis:
-    """Which sizes vary freely, how the others follow from them, and the products to sum."""
-
-    def __init__(self, sizes: list[Sizes]) -> None:
-        table = np.array(sizes, dtype=np.float64)
-        varying = [i for i in range(table.shape[1]) if len(set(table[:, i].tolist())) > 1]
-        self.fixed = {i: int(table[0, i]) for i in range(table.shape[1]) if i not in varying}
-        self.free: list[int] = []
-        for i in varying:
-            enough = len(sizes) > len(self.free) + 1  # else any column would seem to follow
-            if not enough or _solve(_affine(table[:, self.free]), table[:, [i]]) is None:
-                self.free.append(i)
-        features = _affine(table[:, self.free])
-        self.following = {i: _solve(features, table[:, [i]]) for i in varying if i not in self.free}
-        self._powers: list[tuple[int, ...]] = []
-
-    def grows(self) -> Iterator[int]:
-        """Ever more products; yields how many."""
-        for powers in _POWERS.get(len(self.free), ()):
-            self._powers = self._powers + powers
-            yield len(self._powers)
-
-    def kept(self) -> Basis:
-        """As it is now."""
-        return copy(self)
-
-    def features(self, sizes: Sizes) -> list[float]:
-        values = [sizes[i] for i in self.free]
-        return [float(math.prod(map(pow, values, powers))) for powers in self._powers]
-
-    def holds(self, sizes: Sizes) -> bool:
-        """Whether sizes never seen keep to what the samples had in common."""
-        if any(sizes[i] != n for i, n in self.fixed.items()):
-            return False
-        free = np.array([1.0, *[sizes[i] for i in self.free]])
-        return all(c is not None and round(float((free @ c)[0])) == sizes[i] for i, c in self.following.items())
-
-
-def _affine(columns: Any) -> Any:
-    return np.hstack([np.ones((columns.shape[0], 1)), columns])
-
-
-def _solve(features: Any, values: Any) -> Any:
-    """Coefficients that give every value exactly, else None."""
-    scale = np.abs(features).max(axis=0)  # squares of sizes and ones have little in common else
-    found, *_ = np.linalg.lstsq(features / scale, values, rcond=None)
-    found = np.round(found / scale[:, None] * 4096) / 4096
-    return found if np.abs(features @ found - values).max(initial=0.0) < 1e-3 else None
-
-
 class Family:
     """The calls of one stretch as a function of sizes. What speaks for it is pooled over them."""
 
     def __init__(self, basis: Basis, forms: list[tuple[Place, Any, int]], coefficients: Any, samples: int) -> None:
         self.basis = basis
         self.agreed, self.missed = samples, 0  # looks in a row that found what it says, and those that did not
+        self.refuted = False  # by the last of those
         self.credited = False  # to sizes that were not counted
         self.inside: Any = None  # the coefficients of that checksum
         #: Calls that are alike at all sizes, each once (layers repeat themselves), with the columns of their integers;
@@ -183,15 +121,17 @@ class Family:
         self._coefficients = coefficients[:, columns]
         self.places = list(self._at)
 
-    def misses(self) -> None:
-        """Something else happened."""
-        self.agreed, self.missed = 0, self.missed + 1
+    def misses(self, *, refuted: bool) -> None:
+        """Something else happened; or a checksum says so, and it may yet be as it was."""
+        self.agreed, self.missed, self.refuted = 0, self.missed + 1, refuted
 
     def holds(self, sizes: Sizes) -> bool:
         """Whether sizes never seen keep to what the samples had in common, and give whole numbers: a stride of 16 is
         divided by in no other way."""
+        if not self.basis.holds(sizes):
+            return False
         numbers = np.array([self.basis.features(sizes)]) @ self._coefficients
-        return self.basis.holds(sizes) and bool(np.abs(numbers - np.rint(numbers)).max(initial=0.0) < 1e-3)
+        return bool(np.abs(numbers - np.rint(numbers)).max(initial=0.0) < 1e-3)
 
     def rows(self, sizes: Sizes) -> Rows:
         numbers = np.rint(np.array([self.basis.features(sizes)]) @ self._coefficients).astype(np.int64)[0].tolist()
@@ -200,6 +140,12 @@ class Family:
             for form, columns in self._calls
         ]
         return {place: _added(calls[which] for which in at) for place, at in self._at.items()}
+
+    def inside_at(self, sizes: Sizes) -> int | None:
+        """What the checksum of module calls will be."""
+        if self.inside is None:
+            return None
+        return round(float((np.array(self.basis.features(sizes)) @ self.inside)[0]))
 
 
 def _added(calls: Iterable[tuple[Any, int]]) -> dict[Any, int]:
@@ -210,30 +156,89 @@ def _added(calls: Iterable[tuple[Any, int]]) -> dict[Any, int]:
     return found
 
 
-def inside_at(family: Family, sizes: Sizes) -> int | None:
-    """What the checksum of module calls will be."""
-    if family.inside is None:
-        return None
-    return round(float((np.array(family.basis.features(sizes)) @ family.inside)[0]))
+class Kin(NamedTuple):
+    """The families of a gap and its event, for sizes of one kind, and a step that stands for those at other sizes. That
+    of the gap is missing if what leads to the event goes by other sizes than those known."""
+
+    gap: Family | None
+    event: Family
+    twin: Step
+
+    @property
+    def refuted(self) -> bool:
+        return self.event.refuted or (self.gap is not None and self.gap.refuted)
+
+    def hold(self, sizes: Sizes) -> bool:
+        return self.event.holds(sizes) and (self.gap is None or self.gap.holds(sizes))
+
+    def tells(self, sample: Sample) -> bool:
+        sizes = sample.sizes
+        if not self.hold(sizes) or (self.gap is not None and self.gap.rows(sizes) != sample.gap):
+            return False
+        return self.event.rows(sizes) == sample.event
 
 
-def fit(samples: list[Sample]) -> tuple[Family | None, Family] | None:
-    """The families of gap and event, if the samples are enough and alike; of the event alone, if what leads to it goes
-    by other sizes than those known."""
-    if np is None or len(samples) < 3 or not _alike(samples, 1):
+class Families:
+    """What is known of a mark at sizes that vary."""
+
+    def __init__(self) -> None:
+        self._found: list[Kin] = []
+        self._samples: list[Sample] = []
+        self._taken = self._missed = 0  # samples, and families that did not tell what happened
+
+    def at(self, sizes: Sizes) -> Kin | None:
+        if any(kin.refuted for kin in self._found):
+            self._found = [kin for kin in self._found if not kin.refuted]
+            self._missed += 1
+        return next((kin for kin in self._found if kin.event.basis.covers(sizes) and kin.hold(sizes)), None)
+
+    def cover(self, sizes: Sizes) -> bool:
+        """Whether what begins with such sizes is known, as far as they tell."""
+        return any(kin.event.basis.covers(sizes) for kin in self._found)
+
+    def adds(self, sample: Sample, twin: Step) -> None:
+        """One more of which nothing is known."""
+        known = next((kin for kin in self._found if kin.tells(sample)), None)
+        if known is not None:
+            known.event.basis.sees(sample.sizes)
+            return
+        if any(one.sizes == sample.sizes for one in self._samples):
+            return
+        self._samples = [*self._samples[1 - _SAMPLES :], sample]
+        self._taken += 1
+        if self._taken in _TRIED or not self._taken & (self._taken - 1):
+            kin = _fit(self._samples, twin)
+            if kin is not None:
+                kin.event.missed = self._missed
+                self._found.append(kin)
+                self._samples = [one for one in self._samples if not kin.hold(one.sizes)]
+                self._taken = len(self._samples)
+
+
+def _fit(samples: list[Sample], twin: Step) -> Kin | None:
+    """The families of sizes that lie like the last ones."""
+    for grid in GRIDS if np is not None and len(samples) >= 3 else ():
+        kin = _fit_on(grid, samples, twin)
+        if kin is not None:
+            return kin
+    return None
+
+
+def _fit_on(grid: Grid, samples: list[Sample], twin: Step) -> Kin | None:
+    basis = Basis([sample.sizes for sample in samples], grid)
+    samples = [one for one, alike in zip(samples, basis.alike, strict=True) if alike]
+    if len(samples) < 3 or not _alike(samples, 1):
         return None
-    sizes = [sample.sizes for sample in samples]
-    gaps, events = _Stretch(samples, 0), _Stretch(samples, 1)
-    basis = Basis(sizes)
+    events = _Stretch(samples, 1)
     for width in basis.grows():
         if sum(events.usual) <= width:
             return None
-        features = np.array([basis.features(one) for one in sizes])
-        inside = _solve(features, np.array([[float(sample.inside)] for sample in samples]))
+        features = np.array([basis.features(one.sizes) for one in samples])
+        inside = solve(features, np.array([[float(sample.inside)] for sample in samples]))
         event = events.family(basis, features) if inside is not None else None
         if event is not None:
             event.inside = inside
-            return gaps.family(basis, features), event
+            return Kin(_Stretch(samples, 0).family(basis, features), event, twin)
     return None
 
 
@@ -267,7 +272,7 @@ class _Stretch:
         coefficients = np.zeros((features.shape[1], 0))
         if self._forms:
             table = [flat.numbers for (_, _, flat), usual in samples if usual]
-            coefficients = _solve(features[self.usual], np.array(table, dtype=np.float64))
+            coefficients = solve(features[self.usual], np.array(table, dtype=np.float64))
         if coefficients is None:
             return None
         found = Family(basis.kept(), self._forms, coefficients, len(samples))

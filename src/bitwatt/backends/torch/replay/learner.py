@@ -16,7 +16,7 @@ import torch
 from bitwatt.backends.torch.replay.checks import Tally, reads
 from bitwatt.backends.torch.replay.ends import NOISE, PAUSE, Ends
 from bitwatt.backends.torch.replay.expecting import is_torchs
-from bitwatt.backends.torch.replay.families import Sample, fit
+from bitwatt.backends.torch.replay.families import Sample
 from bitwatt.backends.torch.replay.functions import FUNCTION
 from bitwatt.backends.torch.replay.lessons import READS, Lesson, Node, Step
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, STEP
@@ -37,8 +37,6 @@ _SELDOM, _SAMPLED = 1024, 32
 _PLAIN, _SELDOMER = 128, 8192
 #: Calls of models in a row, with no backward, after which each is a unit of its own; events in the longest unit.
 _CALLS, _LONG = 32, 10_000
-#: Samples kept until they make a family.
-_SAMPLES = 16
 #: Units counted, of which none became known: then as many are counted without learning anything of them, and twice as
 #: many the next time, at most. One that is known, or replayed, is worth so many.
 _VAIN, _REST, _WORTH = 64, 1024, 8
@@ -260,20 +258,14 @@ class Learner(Ends):
 
     def _sample(self, step: Step) -> None:
         """What happens at these sizes is one more of the samples from which it is told at others."""
-        node = step.node
-        if node.families is not None:
-            for lesson, family in zip((step.gap, step.event), node.families, strict=True):
-                lesson.joins(family, step.sizes)
-        elif self._whole and all(sample.sizes != step.sizes for sample in node.samples):
-            gap, event = step.gap, step.event
-            one = Sample(step.sizes, gap.rows, event.rows, (gap.nodes, event.nodes), self.pace.inside)
-            node.samples, node.sampled = [*node.samples[-_SAMPLES:], one], node.sampled + 1
-            if node.sampled > _SAMPLES and node.sampled & (node.sampled - 1):
-                return  # it was tried so often: now and then will do
-            node.families = fit(node.samples)
-            if node.families is not None:
-                node.samples, node.sampled = [], 0
-                node.families[1].missed = node.missed
+        families, gap, event = step.node.families, step.gap, step.event
+        kin = families.at(step.sizes)
+        if kin is not None:
+            gap.joins(kin.gap, step.sizes)
+            event.joins(kin.event, step.sizes)
+        elif self._whole:
+            nodes = gap.nodes, event.nodes
+            families.adds(Sample(step.sizes, gap.rows, event.rows, nodes, self.pace.inside), step)
 
     def _end_unit(self, *, watch: bool = False) -> None:
         last, start = self.node, self.start

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.families import Family, Log, Rows, Sample, exchanged, inside_at
+from bitwatt.backends.torch.replay.families import Families, Family, Kin, Log, Rows, exchanged
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Counts, Place
 from bitwatt.backends.torch.trail import NOTHING, Stretch
@@ -136,7 +136,7 @@ class Lesson:
                 family.agreed += 1
         else:
             if family is not None:
-                family.misses()
+                family.misses(refuted=True)
             for _, credit in self._later or ():
                 credit.rows  # noqa: B018  those that stand for what was known until now
             self.streak = 1
@@ -181,7 +181,7 @@ class Lesson:
     def doubt(self) -> None:
         """A checksum told that this time something else happened."""
         if self.predicted is not None:
-            self.predicted[0].misses()
+            self.predicted[0].misses(refuted=False)
         self.streak = 0
         self.changes += 1
         self.ran = None
@@ -264,34 +264,29 @@ class Step:
             state.resolve(meaning)
         state.forward_done, state.forward_seen, state.ever_differentiated = self.flags
 
-    def foresee(self, families: tuple[Family | None, Family], twin: Step) -> None:
+    def foresee(self, kin: Kin) -> None:
         """What happens at sizes that were never seen, where that can be worked out."""
-        before, family = families
-        if family.holds(self.sizes) and (before is None or before.holds(self.sizes)):
-            if before is not None:
-                self.gap.foresee(before, self.sizes)
-                self.gap.streak, self.gap.seconds = self.node.alike, twin.gap.seconds
-                self.gap.nodes, self.gap.trail = twin.gap.nodes, twin.gap.trail
-            self.event.foresee(family, self.sizes)
-            self.event.nodes, self.event.trail, self.event.enough = (
-                twin.event.nodes,
-                twin.event.trail,
-                twin.event.enough,
-            )
-            self.event.inside = inside_at(family, self.sizes) if not twin.event.compiled else None
-            self.phase, self.opaque, self.first, self.hooked = twin.phase, twin.opaque, twin.first, twin.hooked
-            self.safe = self.event.trusted
-            self.gap.compiled, self.event.compiled = twin.gap.compiled, twin.event.compiled
-            self.closes, self.differentiates = twin.closes, twin.differentiates
-            self.meanings, self.flags = twin.meanings, twin.flags
+        before, family, twin = kin
+        if before is not None:
+            self.gap.foresee(before, self.sizes)
+            self.gap.streak, self.gap.seconds = self.node.alike, twin.gap.seconds
+            self.gap.nodes, self.gap.trail = twin.gap.nodes, twin.gap.trail
+        event, other = self.event, twin.event
+        event.foresee(family, self.sizes)
+        event.nodes, event.trail, event.enough, event.compiled = other.nodes, other.trail, other.enough, other.compiled
+        event.inside = family.inside_at(self.sizes) if not other.compiled else None
+        self.phase, self.opaque, self.first, self.hooked = twin.phase, twin.opaque, twin.first, twin.hooked
+        self.safe, self.gap.compiled = event.trusted, twin.gap.compiled
+        self.closes, self.differentiates = twin.closes, twin.differentiates
+        self.meanings, self.flags = twin.meanings, twin.flags
 
 
 class Node:
     """A place in the tree of marks. A unit begins at a start, one for each form that the unit before ended with."""
 
     __slots__ = (
-        "alike", "calm", "children", "countdown", "families", "fastest", "form", "heir", "interval", "lane", "missed",
-        "parent", "quick", "safe", "sampled", "samples", "steps",
+        "alike", "calm", "children", "countdown", "families", "fastest", "form", "heir", "interval", "lane", "parent",
+        "quick", "safe", "steps",
     )  # fmt: skip
 
     def __init__(self, form: Any = None, parent: Node | None = None) -> None:
@@ -300,9 +295,7 @@ class Node:
         self.quick: dict[Any, Step] = {}
         self.steps: dict[Sizes, Step] = {}
         self.heir: Node | None = None  # the child that came last
-        self.samples: list[Sample] = []
-        self.families: tuple[Family | None, Family] | None = None  # of gap and event
-        self.sampled = self.missed = 0  # samples taken for them, and how often what they said was not what happened
+        self.families = Families()
         self.alike = 0  # gaps before it that were as expected, in a row, at whatever sizes
         self.calm = False  # the code that last came after it is known, and need not be watched
         self.interval = self.countdown = 16  # units until the next look
@@ -322,12 +315,11 @@ class Node:
         steps = self.heir.steps.values() if self.heir is not None else ()
         return next((step for step in steps if step.gap.known), None)
 
-    @property
-    def foreseen(self) -> bool:
-        """From here to the end of the unit, as it last went, sizes that were never seen can be worked out."""
+    def foresees(self, sizes: Sizes) -> bool:
+        """From here to the end of the unit, as it last went, what begins with sizes never seen can be worked out."""
         node: Node | None = self
         while node is not None:
-            if node.families is None:
+            if not node.families.cover(sizes):
                 return False
             node = node.heir
         return True

@@ -132,10 +132,10 @@ class Memory:
         if step is None:
             if len(node.steps) >= _SIZES:
                 self._forget(node)
-            twin = next(iter(node.steps.values()), None)
             step = node.steps[whole] = Step(node, whole, key)
-            if twin is not None and node.families is not None and node.foreseen:
-                step.foresee(node.families, twin)
+            kin = node.families.at(whole)
+            if kin is not None and node.foresees(whole):
+                step.foresee(kin)
         self.node.quick[key] = step
         return step
 
@@ -200,8 +200,6 @@ class Memory:
         credited, lesson.credited = lesson.credited or (foreseen is not None and foreseen[0].credited), False
         if expected is not None and trusted and credited:
             self.tally.deviation(expected, rows)
-            if foreseen and self.step is not None:
-                self.step.node.families, self.step.node.missed = None, self.step.node.missed + 1
 
     def _recall(self) -> None:
         """A program's first unit begins where no other one does. What the second does alike has been seen twice. For
