@@ -15,7 +15,7 @@ except ImportError:  # torch does not need it: then calls at other sizes are cou
 
 from bitwatt.backends.torch.replay.marks import Sizes
 
-__all__ = ["GRIDS", "Basis", "Grid", "np", "solve"]
+__all__ = ["GRIDS", "Basis", "Grid", "np"]
 
 #: Powers of sizes whose products are tried, by how many sizes vary: the first that will do. More that vary on their own
 #: are too many to learn.
@@ -30,11 +30,17 @@ _POWERS: dict[int, tuple[list[tuple[int, ...]], ...]] = {
 }
 
 
+#: Kernels pad a size to the next multiple of what they take at once.
+_PADS = (8, 16, 32, 64, 128)
+#: Samples that must agree beside those that give the coefficients: lengths of 51, 99 and 115 all lack five to a
+#: multiple of 8, and of multiples one of so many may do by chance.
+_AGREE, _CHANCE = 2, 4
+
+
 @dataclass(frozen=True)
 class Grid:
-    """Kernels pad a size to the next multiple of what they take at once, strides leave something over: sizes that lie
-    alike on a grid are learned by themselves. Either the multiple is one more size, for those that are none, or
-    (`strides`) each remainder is by itself."""
+    """What kernels do beside where a size is no such multiple, or what a stride leaves over (`strides`): sizes that lie
+    alike on a grid are learned by themselves."""
 
     step: int = 1
     strides: bool = False
@@ -42,14 +48,11 @@ class Grid:
     def kind(self, values: list[int]) -> tuple[int, ...]:
         return tuple([n % self.step if self.strides else int(n % self.step > 0) for n in values])
 
-    def padded(self, values: list[int]) -> list[int]:
-        return [] if self.strides else [-(-n // self.step) * self.step for n in values if n % self.step]
-
 
 #: A family speaks for sizes that are multiples of so many where it has been seen at one: there kernels are others.
 _ALIGNED = Grid(8)
 #: In the order in which they are tried.
-GRIDS = (Grid(), Grid(8), Grid(16), Grid(2, strides=True), Grid(4, strides=True), Grid(64))
+GRIDS = (Grid(), Grid(8), Grid(16), Grid(2, strides=True), Grid(4, strides=True))
 
 
 class Basis:
@@ -73,14 +76,35 @@ class Basis:
         self.fixed = {i: int(table[0, i]) for i in range(whole.shape[1]) if i not in {*varying, *self.free}}
         self.following = {i: solve(features, table[:, [i]]) for i in varying if i not in self.free}
         self._powers: list[tuple[int, ...]] = []
-        self._seen = {self._aligned(one) for one, alike in zip(sizes, self.alike, strict=True) if alike}
-
-    def _aligned(self, sizes: Sizes) -> tuple[int, ...]:
-        return _ALIGNED.kind([sizes[i] for i in self.free if i < len(sizes)])
+        self._seen = set[tuple[int, ...]]()
+        self._cells: dict[tuple[int, int], set[int]] = {}
+        for one, alike in zip(sizes, self.alike, strict=True):
+            if alike:
+                self.sees(one)
 
     def sees(self, sizes: Sizes) -> None:
         """It was found to hold there, too."""
         self._seen.add(self._aligned(sizes))
+        for place, cell in self._cell(sizes):
+            self._cells.setdefault(place, set()).add(cell)
+
+    def covers(self, sizes: Sizes) -> bool:
+        """Whether sizes, or the first of them, are of a kind that was seen, and none of them comes where a multiple
+        would be another one for the first time."""
+        aligned, kind = self._aligned(sizes), self._grid.kind([sizes[i] for i in self.free if i < len(sizes)])
+        return (
+            kind == self._kind[: len(kind)]
+            and any(one[: len(aligned)] == aligned for one in self._seen)
+            and all(cell in (known := self._cells[place]) or len(known) > 1 for place, cell in self._cell(sizes))
+        )
+
+    def _aligned(self, sizes: Sizes) -> tuple[int, ...]:
+        return _ALIGNED.kind([sizes[i] for i in self.free if i < len(sizes)])
+
+    def _cell(self, sizes: Sizes) -> Iterator[tuple[tuple[int, int], int]]:
+        for i in self.free:
+            for step in _PADS if i < len(sizes) else ():
+                yield (i, step), -(-sizes[i] // step)
 
     def _group(self, sizes: list[Sizes]) -> None:
         kinds = [self._grid.kind([one[i] for i in self.free]) for one in sizes]
@@ -91,21 +115,32 @@ class Basis:
         """Ever more products; yields how many."""
         for powers in _POWERS.get(len(self.free), ()):
             self._powers = self._powers + powers
-            yield len(self._powers) + (0 if self._grid.strides else sum(self._kind) * (self._grid.step > 1))
+            yield len(self._powers)
 
     def kept(self) -> Basis:
         """As it is now."""
         return copy(self)
 
     def features(self, sizes: Sizes) -> list[float]:
+        """The products, and behind them the multiples."""
         values = [sizes[i] for i in self.free]
         products = [float(math.prod(map(pow, values, powers))) for powers in self._powers]
-        return [*products, *map(float, self._grid.padded(values))]
+        return [*products, *[float(-(-n // step) * step) for n in values for step in _PADS]]
 
-    def covers(self, sizes: Sizes) -> bool:
-        """Whether sizes, or the first of them, are of a kind that was seen."""
-        aligned, kind = self._aligned(sizes), self._grid.kind([sizes[i] for i in self.free if i < len(sizes)])
-        return kind == self._kind[: len(kind)] and any(one[: len(aligned)] == aligned for one in self._seen)
+    def explain(self, features: Any, values: Any) -> Any:
+        """Coefficients of the products that give every value exactly, or of those and one multiple; else None."""
+        products = len(self._powers)
+        found, left = np.zeros((features.shape[1], values.shape[1])), np.arange(values.shape[1])
+        for multiple in range(products - 1, features.shape[1]):
+            columns = [*range(products), *([multiple] if multiple >= products else [])]
+            if len(features) < len(columns) + (_AGREE if multiple < products else _CHANCE):
+                break
+            some, exact = _solved(features[:, columns], values[:, left])
+            found[np.ix_(columns, left[exact])] = some[:, exact]
+            left = left[~exact]
+            if not len(left):
+                return found
+        return None
 
     def holds(self, sizes: Sizes) -> bool:
         """Whether sizes never seen keep to what the samples had in common."""
@@ -122,7 +157,13 @@ def _affine(columns: Any) -> Any:
 
 def solve(features: Any, values: Any) -> Any:
     """Coefficients that give every value exactly, else None."""
+    found, exact = _solved(features, values)
+    return found if exact.all() else None
+
+
+def _solved(features: Any, values: Any) -> tuple[Any, Any]:
+    """Coefficients, and which values they give exactly."""
     scale = np.abs(features).max(axis=0)  # squares of sizes and ones have little in common else
     found, *_ = np.linalg.lstsq(features / scale, values, rcond=None)
     found = np.round(found / scale[:, None] * 4096) / 4096
-    return found if np.abs(features @ found - values).max(initial=0.0) < 1e-3 else None
+    return found, np.abs(features @ found - values).max(axis=0) < 1e-3

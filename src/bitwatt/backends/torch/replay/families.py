@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from bitwatt.backends.torch.replay.bases import GRIDS, Basis, Grid, np, solve
+from bitwatt.backends.torch.replay.bases import GRIDS, Basis, Grid, np
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Place
 
@@ -234,7 +234,7 @@ def _fit_on(grid: Grid, samples: list[Sample], twin: Step) -> Kin | None:
         if sum(events.usual) <= width:
             return None
         features = np.array([basis.features(one.sizes) for one in samples])
-        inside = solve(features, np.array([[float(sample.inside)] for sample in samples]))
+        inside = basis.explain(features, np.array([[float(sample.inside)] for sample in samples]))
         event = events.family(basis, features) if inside is not None else None
         if event is not None:
             event.inside = inside
@@ -266,13 +266,13 @@ class _Stretch:
 
     def family(self, basis: Basis, features: Any) -> Family | None:
         """It comes from those, and of the others it must give what they are."""
-        if not self._alike or sum(self.usual) <= features.shape[1]:
+        if not self._alike:
             return None
         samples = list(zip(self._samples, self.usual, strict=True))
         coefficients = np.zeros((features.shape[1], 0))
         if self._forms:
             table = [flat.numbers for (_, _, flat), usual in samples if usual]
-            coefficients = solve(features[self.usual], np.array(table, dtype=np.float64))
+            coefficients = basis.explain(features[self.usual], np.array(table, dtype=np.float64))
         if coefficients is None:
             return None
         found = Family(basis.kept(), self._forms, coefficients, len(samples))
