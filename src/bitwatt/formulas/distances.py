@@ -20,8 +20,11 @@ POWER, POWERS = 63, (61, 27)
 SORTING = 27
 #: Operations on one pair of values: their difference, what becomes of it, and its sum.
 _METRIC = {"sqeuclidean": 3, "euclidean": 3, "manhattan": 2, "cityblock": 2, "l1": 2, "chebyshev": 1, "infinity": 1,
-           "canberra": 4, "braycurtis": 4, "cosine": 6, "hamming": 1, "correlation": 8, "seuclidean": 4,
-           "haversine": 30, "mahalanobis": 3, "jensenshannon": 75}  # fmt: skip
+           "canberra": 4, "braycurtis": 4, "cosine": 6, "correlation": 8, "seuclidean": 4, "haversine": 30,
+           "jensenshannon": 75}  # fmt: skip
+#: scikit-learn's own metrics that count equal or common features as integers: operations on the counts of a pair.
+_COUNTED = {"hamming": 1, "matching": 1, "jaccard": 1, "russellrao": 1, "rogerstanimoto": 2, "sokalmichener": 2,
+            "dice": 3, "sokalsneath": 3}  # fmt: skip
 
 
 def of_bits(bits: int) -> Precision:
@@ -40,6 +43,10 @@ def per_pair(metric: str, f: int, p: float = 2.0) -> float:
     `MinkowskiDistance:3.0`."""
     name, _, power = metric.lower().partition(":")
     name, p = name.removesuffix("distance"), float(power or p)
+    if name in _COUNTED:
+        return _COUNTED[name]
+    if name == "mahalanobis":  # the difference, its products with a square matrix, and with them again
+        return f * (2.0 * f + 3)
     if name == "minkowski" and p not in (1.0, 2.0):
         return f * (2.0 + POWER)
     return f * float(_METRIC.get({1.0: "manhattan"}.get(p, "euclidean") if name == "minkowski" else name, 3))
@@ -123,8 +130,18 @@ def one_by_one(n: int, m: int, f: int, metric: str, p: float = 2.0) -> Work:
         each, pair = _SCIPY[metric]
         rows = {"cosine": 2, "correlation": 4}.get(metric, 0) * f * (n + m if m > 1 else math.sqrt(2 * n))
         return arithmetic(n * m * (each * f + pair) + rows, DOUBLE)
+    if metric == "mahalanobis":  # f + 1 dot products, of which each adds two sums up
+        return arithmetic(n * m * (f + (f + 1) * (2 * f + 2)), DOUBLE, sqrt=n * m)
     roots = n * m if has_root(metric) or (metric == "minkowski" and p == 2.0) else 0
     return arithmetic(n * m * per_pair(metric, f, p), DOUBLE, sqrt=roots)
+
+
+def missing(n: int, m: int, f: int, precision: Precision) -> Work:
+    """What distances between rows of which some values are missing take beyond those with zeros in their place: squares
+    of all values, two products that take off what is missing, and for each pair two differences, the share of what is
+    there (2) and the root."""
+    squares = arithmetic((n + m) * f, precision)
+    return squares + gemm(n, f, m, precision) * 2 + arithmetic(4 * n * m, precision, sqrt=n * m)
 
 
 def kernel(name: str, n: int, m: int, bits: int, degree: float = 3.0, f: int = 0, vanished: int = 0) -> Work:
