@@ -114,6 +114,14 @@ def criterion(name: str, outputs: int, classes: int) -> Criterion:
     return Criterion(4 * k + 1, 2 * k + 1, 1 + k + 4 * k + 3, 1 + k + 5 + 6 * k + 8, left=3 * k, value=k + 2)
 
 
+def constrained(rule: Criterion, share: float, outputs: int, classes: int) -> Criterion:
+    """A `share` of the features must be monotonic: a position of theirs is judged only after the values of both sides
+    are compared (two divisions, a difference and its sign). Half are rejected by the wrong sign; how many really are,
+    and how many by the bounds of nodes above, depends on the data. What moves to the right is known before."""
+    judged = rule.judge - (1 + (classes or outputs))
+    return replace(rule, judge=rule.judge + share * (4 - judged / 2))
+
+
 def fenwick(samples: float, nodes: float, outputs: int) -> float:
     """Medians of all prefixes and suffixes of nodes, by a Fenwick tree.
 

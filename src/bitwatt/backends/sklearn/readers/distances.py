@@ -4,6 +4,7 @@ methods is told by the few functions that all of them call. Their names begin wi
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import weakref
 from typing import Any
@@ -12,6 +13,7 @@ from numpy import ndarray
 
 from bitwatt.backends.sklearn.facts import facts
 from bitwatt.backends.sklearn.probes import probe
+from bitwatt.backends.sklearn.readers.densities import met
 
 _PAIRS = "sklearn.metrics.pairwise"
 
@@ -214,7 +216,15 @@ _asked: dict[int, tuple[weakref.ref[Any], tuple[Any, ...]]] = {}
 
 
 def _built(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    return (*_tree(args[0]), *_weighted(args[0]))
+    """The tree, whether its points have weights, and sides of boxes that have no length."""
+    tree, weighted = _tree(args[0]), bool(_weighted(args[0]))
+    if tree[0] != "KDTree":
+        return (*tree, weighted) if weighted else tree
+    import numpy as np
+
+    bounds = np.asarray(args[0].get_arrays()[3])
+    flat = int((bounds[0] == bounds[1]).sum())
+    return (*tree, weighted, flat) if flat else (*tree, weighted) if weighted else tree
 
 
 def _weighted(tree: Any) -> tuple[bool, ...]:
@@ -233,11 +243,11 @@ def _queried(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     queries, splits = len(args[1]), int(args[0].get_tree_stats()[2])
     computed, tree = _calls(args) - kwargs["before"], _tree(args[0])
     told = (*tree, queries, computed, splits, int(_get(args, kwargs, 2, "k", 1)) * queries)
-    if tree[0] != "KDTree" or queries < max(_MANY, 4 * tree[4]) or tree[1] not in _POWERS:
+    if tree[0] != "KDTree" or queries < max(_MANY, 4 * tree[4]) or _POWERS.get(tree[1], _ALL) == _ALL:
         return told
     import numpy as np
 
-    power, some = _POWERS[tree[1]], slice(None, None, queries // _SOME)
+    power, some = _POWERS[tree[1]], slice(None, None, queries // _some(tree))
     asked, found = np.asarray(args[1])[some], (result[1] if isinstance(result, tuple) else result)[some]
     away = (np.abs(np.asarray(args[0].data)[found] - asked[:, None]) ** power).sum(axis=2)
     looked, sides, _ = _met(args[0], asked, away.max(axis=1, keepdims=True) ** (1 / power), power)
@@ -255,12 +265,18 @@ def _queried_radius(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     is_plain = tree[0] == "KDTree" and isinstance(queries, ndarray) and isinstance(radius, (int, float))
     if not is_plain or len(queries) < _MANY or tree[4] * tree[3] > _BOXES or tree[1] not in _POWERS:
         return told
-    return (*told, *_met(args[0], queries[:: len(queries) // _SOME], float(radius), _POWERS[tree[1]]))
+    return (*told, *_met(args[0], queries[:: len(queries) // _some(tree)], float(radius), _POWERS[tree[1]]))
 
 
-#: Of so many queries the way of some through the tree is looked at again, unless it is large (nodes times features).
-_MANY, _SOME, _BOXES = 200, 16, 20_000
-_POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0}
+#: Of so many queries the way of some through the tree is looked at again, unless it is large (nodes times features):
+#: of 16, or of more, up to 128, where it is small.
+_MANY, _SOME, _MOST, _BOXES = 200, 16, 128, 20_000
+_ALL = float("inf")
+_POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0, "ChebyshevDistance": _ALL}
+
+
+def _some(tree: tuple[Any, ...]) -> int:
+    return min(max(_SOME, 2 * _BOXES // max(tree[3] * tree[4], 1)), _MOST)
 
 
 def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
@@ -273,9 +289,12 @@ def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
     below, above = bounds[0] - queries[:, None], queries[:, None] - bounds[1]
     gaps = np.maximum(np.maximum(below, above), 0)
     widths = np.maximum(np.abs(below), np.abs(above))
-    nearest, farthest = (gaps**power).sum(axis=2), (widths**power).sum(axis=2)
+    if power == _ALL:
+        nearest, farthest, limit = gaps.max(axis=2), widths.max(axis=2), radius
+    else:
+        nearest, farthest, limit = (gaps**power).sum(axis=2), (widths**power).sum(axis=2), radius**power
     inner = bounds.shape[2] // 2
-    opened = (nearest[:, :inner] <= radius**power) & (farthest[:, :inner] > radius**power)
+    opened = (nearest[:, :inner] <= limit) & (farthest[:, :inner] > limit)
     looked = np.ones(nearest.shape, bool)
     looked[:, 1 : 2 * inner + 1] = np.repeat(opened, 2, axis=1)
     sides, outside = (gaps[looked] > 0).sum(), (nearest[looked] > 0).sum()
@@ -283,8 +302,19 @@ def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
 
 
 def _density(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """The tree, then queries, distances computed, the kernel, whether points have weights, and what some queries met
+    on their way."""
     kernel = str(_get(args, kwargs, 3, "kernel", "gaussian"))
-    return (*_tree(args[0]), len(args[1]), _calls(args) - kwargs["before"], kernel, *_weighted(args[0]))
+    tree = _tree(args[0])
+    told = (*tree, len(args[1]), _calls(args) - kwargs["before"], kernel, bool(_weighted(args[0])))
+    if not kwargs.get("breadth_first", True):
+        return told
+    h = float(_get(args, kwargs, 2, "h"))
+    absolute, relative = (
+        math.log(one) if one > 0 else -math.inf for one in (kwargs.get("atol", 0), kwargs.get("rtol", 1e-8))
+    )
+    norm = math.nan if any(one != one for one in result[:1]) else 0.0
+    return (*told, *met(args[0], tree[1], args[1], h, kernel, (absolute, relative, norm)))
 
 
 for _kind, _module in (("KDTree", "_kd_tree"), ("BallTree", "_ball_tree")):
