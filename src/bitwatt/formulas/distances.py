@@ -146,7 +146,7 @@ def missing(n: int, m: int, f: int, precision: Precision) -> Work:
 
 def kernel(name: str, n: int, m: int, bits: int, degree: float = 3.0, f: int = 0, vanished: int = 0) -> Work:
     """What a kernel does to each product or distance: exp(-gamma·d), (gamma·d + c)^degree, tanh(gamma·d + c). Groups of
-    exponentials in double that all vanish (sixteenths) are left out."""
+    exponentials in double that all vanish (sixteenths) are left out, and quotients of zeros (per thousand)."""
     pairs, precision = n * m, of_bits(bits)
     if name in ("rbf", "laplacian"):
         left_out = vanished / 16 if bits == 64 else 0
@@ -158,9 +158,10 @@ def kernel(name: str, n: int, m: int, bits: int, degree: float = 3.0, f: int = 0
         if degree not in (1, 2):  # single precision is raised in double
             power = arithmetic(pairs * POWERS[bits == 32], DOUBLE)
         return arithmetic(2 * pairs, precision) + power
-    if name in ("chi2", "additive_chi2"):
-        each = 5 * f if name == "additive_chi2" else 1
-        return arithmetic(pairs * each, precision) + (function(EXP, pairs, precision) if name == "chi2" else Work())
+    if name == "chi2":
+        return arithmetic(pairs, precision) + function(EXP, pairs, precision)
+    if name == "additive_chi2":  # sums and differences as the data are; squares, quotients and their sums in double
+        return arithmetic(2 * f * pairs, precision) + arithmetic(3 * f * pairs * (1 - vanished / 1000), DOUBLE)
     raise ValueError(f"unknown kernel {name}")
 
 
@@ -189,9 +190,10 @@ def _spread(total: float, levels: int) -> list[float]:
 
 
 def tree_built(kind: str, metric: str, n: int, f: int, nodes: int, weighted: bool = False, flat: int = 0) -> Work:
-    """Every level looks at all points. kd-tree: the spread of each feature (f) where it splits, and the radius of each
-    node, f powers (half of the box, squared; of `flat` sides known) and a root. Ball tree: the centre (f additions a point, f products and a
-    sum more where it has a weight), the distance of each point to it, and the spread."""
+    """Every level looks at all points. kd-tree: the spread of each feature (f) where it splits, and the radius of
+    each node, f powers (half of the box, squared; of `flat` sides known) and a root. Ball tree: the centre (f
+    additions a point, f products and a sum more where it has a weight), the distance of each point to it, and the
+    spread."""
     levels = levels_of(nodes)
     inner = nodes // 2
     if kind == "KDTree":

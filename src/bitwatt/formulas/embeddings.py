@@ -31,7 +31,7 @@ def tsne_tree(n: int, components: int, stored: int, loss: bool, tenths: int = -1
     found = (3 * components + 1) * (1.24 if more else 1.45)
     build = n * math.log2(max(n, 2)) * (4 * components + 4)
     single = cells * (found + 10 + 2 * more) + stored * (21 + 5 * more + loss) + build
-    power, single_power = (POWERS if more else (0, 0))
+    power, single_power = POWERS if more else (0, 0)
     double = cells * (3 + power) + stored * (single_power + (LOG[0] + 3) * loss)
     return replace(arithmetic(single, SINGLE) + arithmetic(double, DOUBLE), estimated=True)
 

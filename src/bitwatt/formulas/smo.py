@@ -62,7 +62,9 @@ def trained_kernel(
     function = transcendental(kernel, known)
     if kernel == "rbf":
         return (dot(f) if shared < 0 else 2 * shared) + 4 + function * (1 - empty)
-    return dot(f) + of_dot(kernel, degree, function) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
+    if shared < 0:
+        return dot(f) + of_dot(kernel, degree, function)
+    return 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 
 def predicted_kernel(
@@ -76,7 +78,9 @@ def predicted_kernel(
     function = transcendental(kernel, known)
     if kernel == "rbf":
         return (f + dot(f) if shared < 0 else 2 * stored - shared) + 1 + function * (1 - empty)
-    return dot(f) + of_dot(kernel, degree, function) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
+    if shared < 0:
+        return dot(f) + of_dot(kernel, degree, function)
+    return 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 
 @dataclass(frozen=True)

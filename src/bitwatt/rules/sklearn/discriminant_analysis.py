@@ -41,8 +41,8 @@ def linear_fit(
     **_: Any,
 ) -> Work:
     """Means of classes. svd: deviations scaled by their standard deviation, an SVD of them, and one of the means in
-    that basis; covariances only if they are to be kept. lsqr: covariances, gelsd with the means. eigen: covariances within and in all, and their generalised
-    eigenvectors."""
+    that basis; covariances only if they are to be kept. lsqr: covariances, gelsd with the means. eigen: covariances
+    within and in all, and their generalised eigenvectors."""
     design, classes = Design.of(X), classes_of(classes_)
     n, f, p = design.rows, design.columns, design.precision
     work = design.checked() + arithmetic(n * f + f * classes, p)

@@ -117,6 +117,14 @@ def _kernel(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     return (*_shape(result), _shape(args[0])[1], _bits(result), vanished(result))
 
 
+def _additive(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """The same; per thousand the pairs of values that are both zero, of which there is no quotient."""
+    X = args[0]
+    Y = _get(args, kwargs, 1, "Y")
+    zeros = [(one == 0).mean(axis=0) for one in (X, X if Y is None else Y)]
+    return (*_shape(result), _shape(X)[1], _bits(result), round(1000 * float((zeros[0] * zeros[1]).mean())))
+
+
 def _polynomial(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     return (*_kernel(args, kwargs, result), float(_get(args, kwargs, 2, "degree", 3)))
 
@@ -125,7 +133,9 @@ def _named(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """A distance or kernel found in scikit-learn's table, by the name of its function."""
     degree = float(kwargs.get("degree", 3) or 3)
     stored = max(_nnz(args[0]), 0) if args[1] is None else max(_nnz(args[0]), _nnz(args[1]), 0)
-    return getattr(args[2], "__name__", "callable"), *_kernel(args, kwargs, result), degree, stored
+    name = getattr(args[2], "__name__", "callable")
+    sizes = (_additive if name == "additive_chi2_kernel" else _kernel)(args, {}, result)
+    return name, *sizes, degree, stored
 
 
 def _cosine(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
@@ -176,8 +186,8 @@ probe("sklearn.utils.extmath:row_norms", "row norms", _norms)
 probe(f"{_PAIRS}:_euclidean_distances", "euclidean", _euclidean)
 for _name in ("rbf", "laplacian", "sigmoid"):
     probe(f"{_PAIRS}:{_name}_kernel", f"kernel {_name}", _kernel)
-for _name in ("chi2_kernel", "additive_chi2_kernel"):
-    probe(f"{_PAIRS}:{_name}", f"kernel {_name[:-7]}", _kernel)
+probe(f"{_PAIRS}:chi2_kernel", "kernel chi2", _kernel)
+probe(f"{_PAIRS}:additive_chi2_kernel", "kernel additive_chi2", _additive)
 probe(f"{_PAIRS}:polynomial_kernel", "kernel polynomial", _polynomial)
 probe(f"{_PAIRS}:cosine_similarity", "normalised", _cosine)
 probe(f"{_PAIRS}:cosine_distances", "cosine distances", _kernel)
@@ -276,7 +286,8 @@ _POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0, "ChebyshevDistanc
 
 
 def _some(tree: tuple[Any, ...]) -> int:
-    return min(max(_SOME, 2 * _BOXES // max(tree[3] * tree[4], 1)), _MOST)
+    room: int = 2 * _BOXES // max(tree[3] * tree[4], 1)
+    return min(max(_SOME, room), _MOST)
 
 
 def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:

@@ -45,8 +45,10 @@ _SOME = 16
 
 def _embedded_by_tree(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """The same; and where the loss is computed, which is seldom, the cells that a point looks at, in tenths."""
-    told = _embedded(args, kwargs, result)
-    return (*told, _cells(args[0], *told[:2], float(kwargs.get("angle", 0.5)))) if told[3] else told
+    n, components, stored, loss = _embedded(args, kwargs, result)
+    if not loss:
+        return n, components, stored, loss
+    return n, components, stored, loss, _cells(args[0], n, components, float(kwargs.get("angle", 0.5)))
 
 
 def _cells(places: Any, n: int, components: int, angle: float) -> int:
@@ -57,7 +59,8 @@ def _cells(places: Any, n: int, components: int, angle: float) -> int:
     tree = _QuadTree(components, 0)
     tree.build_tree(points)
     some = points[:: max(n // _SOME, 1)]
-    filled = sum(tree._py_summarize(one, np.empty((n * (components + 2), 1), np.float32), angle)[0] for one in some)
+    room = np.empty((n * (components + 2), 1), np.float32)  # as many rows as it fills numbers
+    filled = sum(int(tree._py_summarize(one, room, angle)[0]) for one in some)
     return round(10 * filled / (components + 2) / len(some))
 
 

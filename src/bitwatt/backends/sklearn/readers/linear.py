@@ -287,7 +287,16 @@ def _liblinear(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tu
     if _given(args, kwargs, 12, "multi_class") == "crammer_singer":
         way = round(1000 * float(args[2]) * _mean_square(X[:: max(X.shape[0] // _LOOKED_AT, 1)]))
         run = int(iterations.ravel()[0]), len(coef), 1000, way
-        return int(X.shape[0]), int(X.shape[1]), stored, int(bool(args[3])), penalty, int(dual), "crammer_singer", (run,)
+        return (
+            int(X.shape[0]),
+            int(X.shape[1]),
+            stored,
+            int(bool(args[3])),
+            penalty,
+            int(dual),
+            "crammer_singer",
+            (run,),
+        )
     inside, error = [1000] * len(iterations), 1.0
     step = max(X.shape[0] // _LOOKED_AT, 1)
     some, y = X[::step], y[::step]

@@ -57,7 +57,6 @@ for _kind in ("_gaussian_mixture:GaussianMixture", "_bayesian_mixture:BayesianGa
 probe("sklearn.neural_network._multilayer_perceptron:BaseMultilayerPerceptron._loss_grad_lbfgs", "network_loss")
 
 
-
 def _drawn(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int, bool]:
     """Values of one column that are drawn from a normal distribution, and whether that has bounds."""
     imputer, _, missing, column = args[:4]
