@@ -337,6 +337,10 @@ for _kind, _module in (("KDTree", "_kd_tree"), ("BallTree", "_ball_tree")):
 
 
 probe(
+    "sklearn.neighbors._base:_get_weights", "within", lambda args, kwargs, result: (sum(map(len, args[0])),),
+    before=lambda args: True if _is_ragged(args[0]) else None,
+)  # fmt: skip
+probe(
     "sklearn.neighbors._nca:NeighborhoodComponentsAnalysis._loss_grad_lbfgs", "components loss",
     lambda args, kwargs, result: (*_shape(args[2]), args[1].size // args[2].shape[1], _bits(args[2])),
 )  # fmt: skip
