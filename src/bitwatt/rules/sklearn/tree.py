@@ -40,8 +40,11 @@ def columns(X: TensorSpec, probes: tuple[tuple[Any, ...], ...]) -> Columns:
         if name == "columns" and len(seen) > 3:
             gapped, gaps, *blocks = (value for value in seen[:-1] if not isinstance(value, tuple))
             kinds = next((value for value in seen if isinstance(value, tuple)), ())
-            alike = tuple((count, Columns(_distinct(parts))) for count, *parts in kinds)
-            return Columns(_distinct(blocks), gapped / 1000, gaps / 1000, width=X.shape[1], kinds=alike)
+            present = 1 - gapped / 1000 * gaps / 1000
+            alike = tuple((count, Columns(_distinct(parts), present=present)) for count, *parts in kinds)
+            return Columns(
+                _distinct(blocks), gapped / 1000, gaps / 1000, width=X.shape[1], kinds=alike, present=present
+            )
     return Columns()
 
 
