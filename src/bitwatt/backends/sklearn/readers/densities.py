@@ -11,8 +11,8 @@ from dataclasses import astuple, dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-#: Of so many queries one is looked at; of all of them so many at least and at most.
-_ONE_OF, _LEAST, _MOST = 24, 8, 16
+#: Of so many queries one is looked at, which takes as long as ten of them: a fiftieth of the call. So many at most.
+_ONE_OF, _MOST = 500, 16
 _POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0, "ChebyshevDistance": math.inf}
 #: Logarithms take a longer polynomial between these; sums of exponentials below the last are nothing beside one.
 _NEAR, _NOTHING = (1 - 1 / 16, 1.0647), 2.0**-53
@@ -80,14 +80,15 @@ class Met:
 
 
 def met(tree: Any, metric: str, queries: Any, h: float, kernel: str, tolerances: tuple[float, float, float]) -> Any:
-    """How many queries were looked at, and what they met; nothing where the metric is another one. Bounds are compared
-    within the tolerances, absolute and relative, beside a norm that cancels out unless it is no number."""
+    """How many queries were looked at, and what they met; nothing where they are few, or the metric is another one.
+    Bounds are compared within the tolerances, absolute and relative, beside a norm that cancels out unless it is no
+    number."""
     import numpy as np
 
     power = _POWERS.get(metric)
-    if power is None or len(queries) < _LEAST or getattr(tree, "sample_weight", None) is not None:
+    number = min(len(queries) // _ONE_OF, _MOST)
+    if power is None or not number or getattr(tree, "sample_weight", None) is not None:
         return ()
-    number = min(max(len(queries) // _ONE_OF, _LEAST), _MOST)
     data, index, nodes, bounds = map(np.asarray, tree.get_arrays())
     plain = [nodes[name].tolist() for name in ("idx_start", "idx_end", "is_leaf")]
     found = Met(kernel in _ENDING)

@@ -257,7 +257,7 @@ def _queried(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
         return told
     import numpy as np
 
-    power, some = _POWERS[tree[1]], slice(None, None, queries // _some(tree))
+    power, some = _POWERS[tree[1]], slice(None, None, queries // _SOME)
     asked, found = np.asarray(args[1])[some], (result[1] if isinstance(result, tuple) else result)[some]
     away = (np.abs(np.asarray(args[0].data)[found] - asked[:, None]) ** power).sum(axis=2)
     looked, sides, _ = _met(args[0], asked, away.max(axis=1, keepdims=True) ** (1 / power), power)
@@ -275,19 +275,13 @@ def _queried_radius(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     is_plain = tree[0] == "KDTree" and isinstance(queries, ndarray) and isinstance(radius, (int, float))
     if not is_plain or len(queries) < _MANY or tree[4] * tree[3] > _BOXES or tree[1] not in _POWERS:
         return told
-    return (*told, *_met(args[0], queries[:: len(queries) // _some(tree)], float(radius), _POWERS[tree[1]]))
+    return (*told, *_met(args[0], queries[:: len(queries) // _SOME], float(radius), _POWERS[tree[1]]))
 
 
-#: Of so many queries the way of some through the tree is looked at again, unless it is large (nodes times features):
-#: of 16, or of more, up to 128, where it is small.
-_MANY, _SOME, _MOST, _BOXES = 200, 16, 128, 20_000
+#: Of so many queries the way of some through the tree is looked at again, unless it is large (nodes times features).
+_MANY, _SOME, _BOXES = 200, 16, 20_000
 _ALL = float("inf")
 _POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0, "ChebyshevDistance": _ALL}
-
-
-def _some(tree: tuple[Any, ...]) -> int:
-    room: int = 2 * _BOXES // max(tree[3] * tree[4], 1)
-    return min(max(_SOME, room), _MOST)
 
 
 def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
