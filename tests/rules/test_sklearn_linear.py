@@ -118,10 +118,23 @@ def test_coordinate_descent_by_hand() -> None:
 
 def test_stochastic_average_gradient_by_hand() -> None:
     design = Design(100, 10, -1, DOUBLE)
-    work = sag(design, "squared", 1, 3, saga=False, prox=False, intercept=False)
+    work = sag(design, "squared", 1, 3, saga=False, stepwise=None, intercept=False)
     assert amount(work) == 3 * (8 * 1000 + 10 * 100 + 6 * 10)
-    work = sag(design, "squared", 1, 3, saga=True, prox=False, intercept=False)
+    work = sag(design, "squared", 1, 3, saga=True, stepwise=None, intercept=False)
     assert amount(work) == 3 * (14 * 1000 + 10 * 100 + 6 * 10)
+
+
+def test_a_proximal_step_by_hand() -> None:
+    """Of weights within the penalty 5 and the two that are the same for all classes, of those beyond it three more; as
+    the instrument read it for three classes: 47.1 and 54.9 operations for each element, 11 % of the weights beyond it
+    and all."""
+    design = Design(100, 10, -1, DOUBLE)
+
+    def each(stepwise: float) -> float:
+        work = sag(design, "multinomial", 3, 1, saga=True, stepwise=stepwise, intercept=False)
+        return (amount(work) - 100 * (26 * 3 - 18 + 9) - 10 * 16) / 1000
+
+    assert [each(0.11), each(1.0)] == pytest.approx([47.1, 54.9], rel=0.01)
 
 
 def test_logistic_loss_by_hand() -> None:

@@ -17,12 +17,6 @@ def covariance(n: int, f: int, *, centred: bool, precision: Precision) -> Work:
     return syrk(f, n, DOUBLE) + arithmetic(2 * n * f + f * f, DOUBLE)
 
 
-def mahalanobis(n: int, f: int) -> Work:
-    """scipy's: the difference, its product with the inverse, and with itself, row by row: 2f² + 2f + 4. The three for
-    each feature that every distance has are counted with it."""
-    return arithmetic(n * (2 * f * f + 2 * f + 3), DOUBLE)
-
-
 def scored(n: int, f: int, precision: Precision) -> Work:
     """The covariance of centred rows (XᵀX), and the trace of its product with the precision; the determinant is
     counted inside."""

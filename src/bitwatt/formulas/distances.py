@@ -20,8 +20,11 @@ POWER, POWERS = 63, (61, 27)
 SORTING = 27
 #: Operations on one pair of values: their difference, what becomes of it, and its sum.
 _METRIC = {"sqeuclidean": 3, "euclidean": 3, "manhattan": 2, "cityblock": 2, "l1": 2, "chebyshev": 1, "infinity": 1,
-           "canberra": 4, "braycurtis": 4, "cosine": 6, "hamming": 1, "correlation": 8, "seuclidean": 4,
-           "haversine": 30, "mahalanobis": 3, "jensenshannon": 75}  # fmt: skip
+           "canberra": 4, "braycurtis": 4, "cosine": 6, "correlation": 8, "seuclidean": 4, "haversine": 30,
+           "jensenshannon": 75}  # fmt: skip
+#: scikit-learn's own metrics that count equal or common features as integers: operations on the counts of a pair.
+_COUNTED = {"hamming": 1, "matching": 1, "jaccard": 1, "russellrao": 1, "rogerstanimoto": 2, "sokalmichener": 2,
+            "dice": 3, "sokalsneath": 3}  # fmt: skip
 
 
 def of_bits(bits: int) -> Precision:
@@ -40,6 +43,10 @@ def per_pair(metric: str, f: int, p: float = 2.0) -> float:
     `MinkowskiDistance:3.0`."""
     name, _, power = metric.lower().partition(":")
     name, p = name.removesuffix("distance"), float(power or p)
+    if name in _COUNTED:
+        return _COUNTED[name]
+    if name == "mahalanobis":  # the difference, its products with a square matrix, and with them again
+        return f * (2.0 * f + 3)
     if name == "minkowski" and p not in (1.0, 2.0):
         return f * (2.0 + POWER)
     return f * float(_METRIC.get({1.0: "manhattan"}.get(p, "euclidean") if name == "minkowski" else name, 3))
@@ -123,13 +130,23 @@ def one_by_one(n: int, m: int, f: int, metric: str, p: float = 2.0) -> Work:
         each, pair = _SCIPY[metric]
         rows = {"cosine": 2, "correlation": 4}.get(metric, 0) * f * (n + m if m > 1 else math.sqrt(2 * n))
         return arithmetic(n * m * (each * f + pair) + rows, DOUBLE)
+    if metric == "mahalanobis":  # f + 1 dot products, of which each adds two sums up
+        return arithmetic(n * m * (f + (f + 1) * (2 * f + 2)), DOUBLE, sqrt=n * m)
     roots = n * m if has_root(metric) or (metric == "minkowski" and p == 2.0) else 0
     return arithmetic(n * m * per_pair(metric, f, p), DOUBLE, sqrt=roots)
 
 
+def missing(n: int, m: int, f: int, precision: Precision) -> Work:
+    """What distances between rows of which some values are missing take beyond those with zeros in their place: squares
+    of all values, two products that take off what is missing, and for each pair two differences, the share of what is
+    there (2) and the root."""
+    squares = arithmetic((n + m) * f, precision)
+    return squares + gemm(n, f, m, precision) * 2 + arithmetic(4 * n * m, precision, sqrt=n * m)
+
+
 def kernel(name: str, n: int, m: int, bits: int, degree: float = 3.0, f: int = 0, vanished: int = 0) -> Work:
     """What a kernel does to each product or distance: exp(-gamma·d), (gamma·d + c)^degree, tanh(gamma·d + c). Groups of
-    exponentials in double that all vanish (sixteenths) are left out."""
+    exponentials in double that all vanish (sixteenths) are left out, and quotients of zeros (per thousand)."""
     pairs, precision = n * m, of_bits(bits)
     if name in ("rbf", "laplacian"):
         left_out = vanished / 16 if bits == 64 else 0
@@ -141,9 +158,10 @@ def kernel(name: str, n: int, m: int, bits: int, degree: float = 3.0, f: int = 0
         if degree not in (1, 2):  # single precision is raised in double
             power = arithmetic(pairs * POWERS[bits == 32], DOUBLE)
         return arithmetic(2 * pairs, precision) + power
-    if name in ("chi2", "additive_chi2"):
-        each = 5 * f if name == "additive_chi2" else 1
-        return arithmetic(pairs * each, precision) + (function(EXP, pairs, precision) if name == "chi2" else Work())
+    if name == "chi2":
+        return arithmetic(pairs, precision) + function(EXP, pairs, precision)
+    if name == "additive_chi2":  # sums and differences as the data are; squares, quotients and their sums in double
+        return arithmetic(2 * f * pairs, precision) + arithmetic(3 * f * pairs * (1 - vanished / 1000), DOUBLE)
     raise ValueError(f"unknown kernel {name}")
 
 
@@ -171,14 +189,16 @@ def _spread(total: float, levels: int) -> list[float]:
     return visited
 
 
-def tree_built(kind: str, metric: str, n: int, f: int, nodes: int, weighted: bool = False) -> Work:
-    """Every level looks at all points. kd-tree: the spread of each feature (f) where it splits, and the radius of each
-    node, f powers (half of the box, squared) and a root. Ball tree: the centre (f additions a point, f products and a
-    sum more where it has a weight), the distance of each point to it, and the spread."""
+def tree_built(kind: str, metric: str, n: int, f: int, nodes: int, weighted: bool = False, flat: int = 0) -> Work:
+    """Every level looks at all points. kd-tree: the spread of each feature (f) where it splits, and the radius of
+    each node, f powers (half of the box, squared; of `flat` sides known) and a root. Ball tree: the centre (f
+    additions a point, f products and a sum more where it has a weight), the distance of each point to it, and the
+    spread."""
     levels = levels_of(nodes)
     inner = nodes // 2
     if kind == "KDTree":
-        return arithmetic(nodes * (f * (3 + box_power(metric)) + box_power(metric)) + inner * f, DOUBLE)
+        powers = (nodes * (f + 1) - flat) * box_power(metric)
+        return arithmetic(nodes * 3 * f + powers + inner * f, DOUBLE)
     points = n * levels
     centre = 2 * f + 1 if weighted else f
     return arithmetic(points * (centre + per_pair(metric, f)) + nodes * (f + 1) + inner * f, DOUBLE)
@@ -202,7 +222,9 @@ def tree_query(
     visited = _spread(looked / max(queries, 1), levels_of(nodes))
     beyond = sum(v * b for v, b in zip(visited, _beyond(visited, n, f), strict=True)) / sum(visited)
     beyond = met[0] / 100 if met else beyond
-    return replace(work + arithmetic(looked * (7 * f + box_power(metric) * beyond), DOUBLE), estimated=True)
+    power = box_power(metric)
+    each = f * (7 if power else 6) + power * beyond
+    return replace(work + arithmetic(looked * each, DOUBLE), estimated=True)
 
 
 def tree_radius(
@@ -223,9 +245,8 @@ def tree_radius(
     work, power = arithmetic(computed * per_pair(metric, f), DOUBLE, sqrt=roots), box_power(metric)
     if met:
         boxes, sides, outside = met
-        return work + arithmetic(
-            queries * (boxes * (f * (8 + power) + power) + power * (sides + outside)) / 100, DOUBLE
-        )
+        each = boxes * (f * (8 + power if power else 6) + power) + power * (sides + outside)
+        return work + arithmetic(queries * each / 100, DOUBLE)
     return replace(work + _boxes(looked, n, f, power) * queries, estimated=True)
 
 
@@ -238,33 +259,38 @@ def _nodes_looked_at(nodes: int, share: float) -> list[float]:
 
 
 def box_power(metric: str) -> int:
-    """A power for each coordinate of a box's distance; the largest coordinate (Chebyshev) needs none."""
+    """A power for each coordinate of a box's distance; the largest coordinate (Chebyshev) needs none, and no sums."""
     return 0 if metric.lower().startswith("chebyshev") else POWER
 
 
 def _boxes(looked: list[float], n: int, f: int, power: int = POWER) -> Work:
     total = 0.0
     for count, beyond in zip(looked, _beyond(looked, n, f), strict=True):
-        total += count * (f * (8 + power) + power * (beyond + 1 + min(beyond, 1)))
+        total += count * (f * (8 + power if power else 6) + power * (beyond + 1 + min(beyond, 1)))
     return arithmetic(total, DOUBLE)
 
 
 #: Operations of the C library's functions on one number.
 _EXP, _LOG, _COS = 16, 17, 30
 _LOG_ADD = 2 * _EXP + _LOG + 4
-_LOG_KERNEL = {"gaussian": 4, "exponential": 1, "tophat": 0, "epanechnikov": 4 + _LOG, "linear": 2 + _LOG,
-               "cosine": 3 + _COS + _LOG}  # fmt: skip
+_KERNEL = {"gaussian": 4, "exponential": 1, "tophat": 0, "epanechnikov": 4, "linear": 2, "cosine": 3 + _COS}
+#: Those that end at the bandwidth are a logarithm.
+_LOG_KERNEL = _KERNEL | {name: _KERNEL[name] + _LOG for name in ("epanechnikov", "linear", "cosine")}
 
 #: The share of points within the bandwidth of a kernel that ends there: what it is good for is a small one.
 _WITHIN = 1 / 8
 
 
 def tree_density(
-    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, kernel: str, weighted: bool = False
-) -> Work:
+    kind: str, metric: str, n: int, f: int, nodes: int, queries: int, computed: int, kernel: str,
+    weighted: bool = False, *met: int,
+) -> Work:  # fmt: skip
     """For each point a distance, the logarithm of the kernel (and of its weight), and log(exp a + exp b); for each
     node the nearest and farthest point, their kernels, and seven such sums and differences to keep the bounds.
-    Kernels that end at the bandwidth do this only within it."""
+    Kernels that end at the bandwidth do this only within it. How often, some queries may tell (`met`: their number, and
+    what they met)."""
+    if met:
+        return _density_met(kind, metric, f, queries, computed, kernel, *met)
     within = 1.0 if kernel in ("gaussian", "exponential") else _WITHIN
     each = per_pair(metric, f) + 1 + within * (_LOG_KERNEL.get(kernel, 4) + _LOG_ADD + (_LOG + 1) * weighted)
     looked = _nodes_looked_at(nodes, computed / max(n * queries, 1))
@@ -272,6 +298,23 @@ def tree_density(
     boxes = _boxes(looked, n, f) if kind == "KDTree" else arithmetic(3 * sum(looked), DOUBLE)
     work = arithmetic(computed * each, DOUBLE) + (arithmetic(bounds, DOUBLE) + boxes) * queries
     return replace(work, estimated=True)
+
+
+def _density_met(
+    kind: str, metric: str, f: int, queries: int, computed: int, kernel: str, looked: int, boxes: int, sides: int,
+    outside: int, points: int, kernels: int, sums: int, exponentials: int, logarithms: int, near: int,
+) -> Work:  # fmt: skip
+    """Of the queries that were `looked` at: bounds of nodes, kernels without their logarithms, and the additions,
+    exponentials (20) and logarithms (22; 39 near to one) by which densities are added up and taken off; of all queries
+    in proportion to the distances they computed."""
+    power = box_power(metric)
+    boxed = boxes * (f * (8 + power if power else 6) + power) + power * (sides + outside)
+    each = boxed if kind == "KDTree" else 2 * boxes
+    each += sums + kernels * _KERNEL.get(kernel, 4) + 20 * exponentials + 22 * logarithms + 39 * near
+    theirs = points if kind == "KDTree" else points + boxes + looked
+    share = computed / theirs if min(computed, theirs) else queries / looked
+    pairs = computed * (per_pair(metric, f) + has_root(metric))
+    return replace(arithmetic(share * each + pairs, DOUBLE), estimated=True)
 
 
 def neighbourhood_loss(n: int, f: int, components: int, bits: int) -> Work:

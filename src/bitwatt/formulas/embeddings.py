@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from bitwatt.formulas.distances import POWERS
 from bitwatt.formulas.vector import DOUBLE, LOG, SINGLE, arithmetic, gemm
 from bitwatt.records import Work
 
@@ -17,23 +18,28 @@ def tsne_exact(n: int, components: int, stored: int, loss: bool) -> Work:
     return work + arithmetic(n * n * components, SINGLE)  # the differences of coordinates
 
 
-#: Cells that a point looks at beside those of its own neighbourhood, and operations on each, at an angle of 0.5.
-_CELL = 19
-
-
-def tsne_tree(n: int, components: int, stored: int, loss: bool) -> Work:
-    """One gradient with a tree: every point looks at most of n cells where there are few, at 22·log2(n) where there are
-    many; each costs the difference, the squared distance and the force. Then the forces of its neighbours. In single
-    precision; how many cells are looked at depends on where the points lie."""
-    cells = min(0.78 * n, 22 * math.log2(max(n, 2)))
-    attraction = stored * (4 * components + 4 + (LOG[1] + 3) * loss)
+def tsne_tree(n: int, components: int, stored: int, loss: bool, tenths: int = -1) -> Work:
+    """One gradient with a tree: every point looks at `tenths` of cells, where some were asked; else at most of n cells
+    where there are few, at 22·log2(n) where there are many. To find a cell its distance is measured (3 for each
+    component) and judged, and that of those opened on the way, 0.45 for each in a plane and 0.24 in space, where they
+    hold more. Its kernel and sums are 2 in single precision and 3 in double, its force fills a register of four with
+    two operations; so do the differences, squares and forces of neighbours. Other kernels than Student's with one
+    degree of freedom, in space, are powers; the loss is a logarithm in double. How many cells are looked at depends on
+    where the points lie."""
+    cells = n * (tenths / 10 if tenths >= 0 else min(0.78 * n, 22 * math.log2(max(n, 2))))
+    more = max(components - 2, 0)
+    found = (3 * components + 1) * (1.24 if more else 1.45)
     build = n * math.log2(max(n, 2)) * (4 * components + 4)
-    return replace(arithmetic(n * cells * _CELL + attraction + build, SINGLE), estimated=True)
+    single = cells * (found + 10 + 2 * more) + stored * (21 + 5 * more + loss) + build
+    power, single_power = POWERS if more else (0, 0)
+    double = cells * (3 + power) + stored * (single_power + (LOG[0] + 3) * loss)
+    return replace(arithmetic(single, SINGLE) + arithmetic(double, DOUBLE), estimated=True)
 
 
 def tsne_pairs(n: int, neighbours: int, bisections: int) -> Work:
-    """Bandwidths for the perplexity: bisections, each an exponential, a sum and a product for each pair (20)."""
-    return replace(arithmetic(20 * bisections * n * neighbours, DOUBLE), estimated=True)
+    """Bandwidths for the perplexity: bisections, each an exponential (20), a product and a sum for each pair, and a
+    division, a product and a sum again."""
+    return replace(arithmetic(25 * bisections * n * neighbours, DOUBLE), estimated=True)
 
 
 def majorised(n: int, components: int) -> Work:

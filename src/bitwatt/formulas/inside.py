@@ -115,6 +115,8 @@ def _pairwise(name: str, n: int, m: int, f: int, bits: int, vanished: int, degre
     """Kernels and distances by the names of scikit-learn's functions; what they call is counted on its own."""
     if name.endswith("_kernel") and name not in ("linear_kernel",):
         return d.kernel(name.removesuffix("_kernel"), n, m, bits, degree, f, vanished)
+    if name == "nan_euclidean_distances":
+        return d.missing(n, m, f, d.of_bits(bits))
     if name == "manhattan_distances" and stored:  # walks along the stored elements of both rows
         return replace(arithmetic(4 * stored * max(n, m), DOUBLE), estimated=True)
     return arithmetic(2 * n * m if name == "cosine_distances" else 0, d.of_bits(bits))

@@ -8,8 +8,24 @@ from dataclasses import dataclass
 from bitwatt.formulas.vector import DOUBLE, arithmetic
 from bitwatt.records import Work
 
-#: The C library's functions on one number.
+#: The C library's functions on one number; a tangent's where nobody looked. Of small arguments it is the quotient of a
+#: short polynomial, of larger ones the exponent is split off (8) and built again (4); beyond the last bend it is one.
 _EXP, _TANH = 20, 33
+_BENT, _ONE = (27, 35, 39), 1
+
+
+def transcendental(kernel: str, known: tuple[int, ...] = ()) -> float:
+    """The kernel's exponential, of which so many per thousand are lost (a product), or its tangent, of arguments that
+    lie below each of its bends."""
+    if kernel == "rbf":
+        lost = known[0] / 1000 if known else 0.0
+        return _EXP * (1 - lost) + lost
+    if kernel != "sigmoid" or len(known) != len(_BENT):
+        return _TANH
+    each, before = 0.0, 0
+    for cost, below in zip(_BENT, known, strict=True):
+        each, before = each + cost * (below - before) / 1000, below
+    return each + _ONE * (1000 - before) / 1000
 
 
 def dot(f: int) -> int:
@@ -22,9 +38,9 @@ def _powers(degree: int) -> int:
     return degree.bit_length() + degree.bit_count()
 
 
-def of_dot(kernel: str, degree: int) -> int:
+def of_dot(kernel: str, degree: int, tangent: float = _TANH) -> float:
     """What a kernel does to xᵀy: gamma·, + coef0, then a power or tanh."""
-    return {"linear": 0, "poly": 2 + _powers(degree), "sigmoid": 2 + _TANH}.get(kernel, 0)
+    return {"linear": 0, "poly": 2 + _powers(degree), "sigmoid": 2 + tangent}.get(kernel, 0)
 
 
 def _of_sparse_dot(kernel: str, degree: int, shared: float, coef0: float) -> float:
@@ -34,26 +50,37 @@ def _of_sparse_dot(kernel: str, degree: int, shared: float, coef0: float) -> flo
     return whole - _TANH * math.exp(-shared) if kernel == "sigmoid" and not coef0 else whole
 
 
-def trained_kernel(kernel: str, f: int, degree: int, shared: float, coef0: float = 0.0, empty: float = 0.0) -> float:
+def trained_kernel(
+    kernel: str, f: int, degree: int, shared: float, coef0: float = 0.0, empty: float = 0.0,
+    known: tuple[int, ...] = (),
+) -> float:  # fmt: skip
     """One element of the kernel's matrix while training: RBF from norms that are known, exp(-gamma·(a + b - 2xᵀy)).
-    Sparse rows meet in `shared` features (-1: dense); of a share of pairs both are `empty`, and exp(0) is known."""
+    Sparse rows meet in `shared` features (-1: dense); of a share of pairs both are `empty`, and exp(0) is known. Of
+    dense ones the arguments may be `known`."""
     if kernel == "precomputed":
         return 0.0
+    function = transcendental(kernel, known)
     if kernel == "rbf":
-        return (dot(f) if shared < 0 else 2 * shared) + 4 + _EXP * (1 - empty)
-    return dot(f) + of_dot(kernel, degree) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
+        return (dot(f) if shared < 0 else 2 * shared) + 4 + function * (1 - empty)
+    if shared < 0:
+        return dot(f) + of_dot(kernel, degree, function)
+    return 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 
 def predicted_kernel(
-    kernel: str, f: int, degree: int, stored: float, shared: float, coef0: float = 0.0, empty: float = 0.0
-) -> float:
+    kernel: str, f: int, degree: int, stored: float, shared: float, coef0: float = 0.0, empty: float = 0.0,
+    known: tuple[int, ...] = (),
+) -> float:  # fmt: skip
     """One element for a prediction: RBF takes the difference and its product with itself. Sparse rows of together
     `stored` elements are walked along: 2 for each, one less where both have it."""
     if kernel == "precomputed":
         return 0.0
+    function = transcendental(kernel, known)
     if kernel == "rbf":
-        return (f + dot(f) if shared < 0 else 2 * stored - shared) + 1 + _EXP * (1 - empty)
-    return dot(f) + of_dot(kernel, degree) if shared < 0 else 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
+        return (f + dot(f) if shared < 0 else 2 * stored - shared) + 1 + function * (1 - empty)
+    if shared < 0:
+        return dot(f) + of_dot(kernel, degree, function)
+    return 2 * shared + _of_sparse_dot(kernel, degree, shared, coef0)
 
 
 @dataclass(frozen=True)

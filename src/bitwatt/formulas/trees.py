@@ -32,6 +32,7 @@ class Columns:
     density: float = 1.0
     width: int = 1  # how many columns there are
     kinds: tuple[tuple[int, Columns], ...] = ()  # columns that are alike, and how many of them
+    present: float = 1.0  # share of the values that are not missing, which alone can be distinct
 
     @property
     def is_plain(self) -> bool:
@@ -40,14 +41,16 @@ class Columns:
         return self.density == 1 and not self.gapped and not tied
 
     def values(self, rows: float) -> tuple[float, float]:
-        """Distinct values among so many rows, and the share of columns with two or more: between the sizes that were
-        looked at along a straight line in the logarithms; beyond them as many as equally likely values would show."""
+        """Distinct values among so many rows of which none is missing, and the share of columns with two or more:
+        between the sizes that were looked at along a straight line in the logarithms; beyond them as many as equally
+        likely values would show."""
         below, seen, alive = 1.0, 1.0, 0.0
-        for size, values, share in self.distinct:
+        for looked, values, share in self.distinct:
+            size, values = max(looked * self.present, 1.01), max(values, 1.0)
             if rows <= size:
                 t = math.log(max(rows, 1.0) / below) / math.log(size / below)
                 return seen * (values / seen) ** t, alive + t * (share - alive)
-            below, seen, alive = float(size), values, share
+            below, seen, alive = size, values, share
         return (distinct_values(rows, kinds_of_values(seen, below)), alive) if self.distinct else (rows, 1.0)
 
 
@@ -112,6 +115,14 @@ def criterion(name: str, outputs: int, classes: int) -> Criterion:
     if name == "absolute_error":
         return Criterion(1, 1, 1 + 6 + 3, 7 + 8, value=2, fenwick=k)
     return Criterion(4 * k + 1, 2 * k + 1, 1 + k + 4 * k + 3, 1 + k + 5 + 6 * k + 8, left=3 * k, value=k + 2)
+
+
+def constrained(rule: Criterion, share: float, outputs: int, classes: int) -> Criterion:
+    """A `share` of the features must be monotonic: a position of theirs is judged only after the values of both sides
+    are compared (two divisions, a difference and its sign). Half are rejected by the wrong sign; how many really are,
+    and how many by the bounds of nodes above, depends on the data. What moves to the right is known before."""
+    judged = rule.judge - (1 + (classes or outputs))
+    return replace(rule, judge=rule.judge + share * (4 - judged / 2))
 
 
 def fenwick(samples: float, nodes: float, outputs: int) -> float:
@@ -234,9 +245,11 @@ def _searches(samples: float, growth: Growth, columns: Columns, min_leaf: int) -
             differ = min(varied / max(alive, 1e-9), 1.0)  # the others turn out to be constant when they are sorted
             moved = differ * samples * (1 - 1 / (1 + positions / max(differ, 1e-9))) * inside
             yield _Search(positions, moved, differ * samples, share * (1 - columns.gapped), alive)
-            if columns.gapped:  # missing values once on the right, once on the left
-                twice, share = 2 * (1 - columns.gaps), share * columns.gapped
-                yield _Search(twice * positions, twice * moved, twice * differ * samples, share, alive)
+            if columns.gapped:  # missing values once on the right and, where a node has any, once on the left
+                there, share = 1 - columns.gaps, share * columns.gapped
+                twice = there * (2 - there**samples)
+                missing = columns.gaps * samples  # added up before, and moved to the left
+                yield _Search(twice * positions, twice * moved + 2 * missing, twice * differ * samples, share, alive)
 
 
 def _tied(samples: float, growth: Growth, columns: Columns) -> Iterator[tuple[float, float, float, float]]:

@@ -80,7 +80,8 @@ def fit(**facts: Any) -> Work:
     found, sketches = binned(facts), 1.0
     # From both ends where values are missing; of few stored ones few leave enough weight on their side.
     ways = per_node * (1 + (stored if stored < 1 else gapped(facts)))
-    found = replace(found, searched=found.searched * per_node, judged=found.judged * ways * looked / max(features, 1))
+    walks = per_node * (2 if stored < 1 and "colmaker" not in updater else 1 + gapped(facts))
+    found = replace(found, searched=found.searched * walks, judged=found.judged * ways * looked / max(features, 1))
     if "colmaker" in updater:
         grown = xgboost_exact(found, rows * drawn, looked, bins(rows, rows, facts))
         sketches = 0

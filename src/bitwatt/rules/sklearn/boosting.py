@@ -164,16 +164,13 @@ def histogram_boosting_fit(X: TensorSpec, y: Any = None, **facts: Any) -> Work:
     held = rows * (facts.get("validation_fraction") or 0.0) if early else 0.0
     used = rows - held
     found = _histograms(facts, _gapped(facts) / features)
-    if facts.get("interaction_cst") == "no_interactions":
-        found = _alone(found, facts["hist_trees"], used, facts["hist_bins"], features)
     splits = histogram_splits(
         found, features, facts.get("max_features") or 1.0, constant, facts.get("max_bins", 255) + 1
     )
     rounds = grown_now // trees
     each = price.gradient if constant else price.both
     each += trees + (2 if not constant and weighted else 0) + (1 if name in ("absolute_error", "quantile") else 0)
-    is_weighted = facts.get("sample_weight") is not None
-    bins = binning(features, facts["hist_bins"], facts.get("max_bins", 255), used if is_weighted else 0.0)
+    bins = binning(features, facts["hist_bins"], facts.get("max_bins", 255), used if weighted else 0.0)
     again = used * (facts["hist_trees"] - grown_now)
     work = arithmetic(splits * share + each * used * rounds + bins + again, DOUBLE)
     if early:
@@ -191,18 +188,6 @@ def _histograms(facts: dict[str, Any], gapped: float) -> Histograms:
     near = (width + 3 * judged) / 4
     walked += gapped * (walked + 2 * (width - near))
     return Histograms(searched * (1 + gapped), walked, judged + gapped * (2 * near - judged), built, subtracted)
-
-
-def _alone(found: Histograms, trees: int, used: float, bins: float, features: int) -> Histograms:
-    """Below its root a tree whose features must not meet looks at the one that it split by."""
-
-    def below(total: float, roots: float) -> float:
-        return roots + max(total - roots, 0.0) / features
-
-    return Histograms(
-        below(found.searched, trees), below(found.walked, trees * bins), below(found.judged, trees * bins),
-        below(found.built, trees * used), found.subtracted / features,
-    )  # fmt: skip
 
 
 def _gapped(facts: dict[str, Any]) -> int:

@@ -142,11 +142,17 @@ def birch_fit(
 @rule(f"{_HERE}.HDBSCAN.fit", family="clusters")
 def hdbscan_fit(X: TensorSpec, metric: str = "euclidean", probes: Probes = (), **_: Any) -> Work:
     """By trees: the distances to the neighbours are an op of their own, then Prim's algorithm computes each pair's. By
-    brute force: all distances (counted inside), divided by alpha, and two operations on each in the tree's growth."""
+    brute force: all distances (counted inside), divided by alpha, and two operations on each in the tree's growth. For
+    medoids the distances inside each cluster, weighted and added up."""
     n, f = X.shape
-    if any(name in ("euclidean", "cdist") for name, *_ in probes):
-        return inside(probes) + arithmetic(1.7 * n * n, DOUBLE)
-    return inside(probes) + clusters.spanned(n, f, per_pair(metric, f) + 2)
+    pairs = [
+        rows * columns * times for name in ("euclidean", "cdist") for rows, columns, *_, times in seen(probes, name)
+    ]
+    medoids = sum(number for number in pairs if number < n * (n - 1) // 2)
+    work = inside(probes) + arithmetic(2 * medoids, DOUBLE)
+    if medoids < sum(pairs):
+        return work + arithmetic(1.7 * n * n, DOUBLE)
+    return work + clusters.spanned(n, f, per_pair(metric, f) + 2)
 
 
 @rule(f"{_HERE}.OPTICS.fit", family="clusters")

@@ -37,11 +37,12 @@ def linear_fit(
     solver: str = "svd",
     shrinkage: Any = None,
     covariance_estimator: Any = None,
+    store_covariance: bool = False,
     **_: Any,
 ) -> Work:
     """Means of classes. svd: deviations scaled by their standard deviation, an SVD of them, and one of the means in
-    that basis. lsqr: covariances, gelsd with the means. eigen: covariances within and in all, and their generalised
-    eigenvectors."""
+    that basis; covariances only if they are to be kept. lsqr: covariances, gelsd with the means. eigen: covariances
+    within and in all, and their generalised eigenvectors."""
     design, classes = Design.of(X), classes_of(classes_)
     n, f, p = design.rows, design.columns, design.precision
     work = design.checked() + arithmetic(n * f + f * classes, p)
@@ -49,6 +50,8 @@ def linear_fit(
         work += arithmetic(n * f, p) + column_variances(n, f, p) + arithmetic(2 * n * f, p) + svd(n, f, p)
         work += arithmetic(4 * f * f + 4 * f * classes, p) + product(classes, f, f, p) + svd(classes, f, p)
         width = min(classes - 1, f)
+        if store_covariance:
+            work += _covariances(n, f, classes, None, None)
         return work + product(f, f, width, p) + product(classes, f, width, p) + product(classes, width, f, p)
     work += _covariances(n, f, classes, shrinkage, covariance_estimator)
     if solver == "lsqr":

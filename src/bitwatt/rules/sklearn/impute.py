@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.arrays import checked, column_sums, floats, row_squares, stored
+from bitwatt.formulas.inside import Probes, seen
 from bitwatt.formulas.lapack import syrk
 from bitwatt.formulas.vector import DOUBLE, arithmetic, gemm
 from bitwatt.records import TensorSpec, Work
@@ -76,17 +78,36 @@ def knn_transform(
 free(f"{_NAME}IterativeImputer.fit", reason="calls fit_transform, which is counted")
 
 
+#: scipy's truncated normal number: two logarithms of a normal distribution's shares, their sum, and what lies there;
+#: where both ends are infinite half of it is known.
+_NORMAL, _TRUNCATED = 200, 390
+
+
+def _drawn(probes: Probes) -> Work:
+    """Values drawn from the normal distribution around each prediction. How far its bounds are decides how much there
+    is to do: estimated."""
+    total = Work()
+    for values, bounded, times in seen(probes, "drawn"):
+        work = arithmetic(values * times * (_TRUNCATED if bounded else _NORMAL), DOUBLE)
+        total += replace(work, estimated=bool(bounded))
+    return total
+
+
 @rule(f"{_NAME}IterativeImputer.fit_transform", family="imputation")
-def iterative_fit(X: TensorSpec, n_iter_: int = 1, n_nearest_features: Any = None, **_: Any) -> Work:
+def iterative_fit(
+    X: TensorSpec, n_iter_: int = 1, n_nearest_features: Any = None, probes: Probes = (), **_: Any
+) -> Work:
     """The finiteness check, and after each round the largest row sum of what changed: 2 operations for each element;
-    with few nearest features their correlations. The estimators that fill in the values are counted as themselves."""
+    with few nearest features their correlations. The estimators that fill in the values are counted as themselves; to
+    draw around what they say is some 200 for each value."""
     rows, columns = X.shape
     p = floats(X)
     nearest = syrk(columns, rows, DOUBLE) + arithmetic(4 * X.numel, DOUBLE) if n_nearest_features else Work()
-    return checked(X) + nearest + arithmetic(2 * X.numel * n_iter_, p)
+    return checked(X) + nearest + arithmetic(2 * X.numel * n_iter_, p) + _drawn(probes)
 
 
 @rule(f"{_NAME}IterativeImputer.transform", family="imputation")
-def iterative_transform(X: TensorSpec, **_: Any) -> Work:
-    """The finiteness check; the estimators that fill in the values are counted as themselves."""
-    return checked(X)
+def iterative_transform(X: TensorSpec, probes: Probes = (), **_: Any) -> Work:
+    """The finiteness check; the estimators that fill in the values are counted as themselves, what is drawn around
+    them here."""
+    return checked(X) + _drawn(probes)

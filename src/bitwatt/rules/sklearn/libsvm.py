@@ -38,17 +38,17 @@ def _fit(kind: str) -> Any:
         elements = X.numel if X.nnz is None else X.nnz
         scale = 4 if gamma == "scale" and kernel != "precomputed" else 0
         work = inside(probes) + arithmetic(scale * elements, floats(X))
-        double = single = 0.0
+        double, single, values = 0.0, 0.0, looked_at(probes, "meeting") if X.nnz is None else ()
         for n, f, stored, problems, times in seen(probes, "libsvm"):
             empty = math.exp(-2 * stored / max(n, 1)) if stored >= 0 else 0.0  # of both rows, if spread evenly
-            each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored), coef0, empty)
+            each = smo.trained_kernel(kernel, f, degree, _shared(n, f, stored), coef0, empty, values)
             if kernel == "rbf":  # which goes by the norms of the rows
                 work += arithmetic((n * smo.dot(f) if stored < 0 else 2 * stored) * times, DOUBLE)
             for rows, steps, used, at_bound in problems:
                 sizes = [(rows, steps, used, at_bound)]
                 if probability is True:
                     sizes += [(round(0.8 * rows), round(0.8 * steps), round(0.8 * used), round(0.8 * at_bound))] * 5
-                    other = smo.predicted_kernel(kernel, f, degree, 0, -1)
+                    other = smo.predicted_kernel(kernel, f, degree, 0, -1, known=values)
                     work += smo.decided(rows, round(0.8 * used), other, 1)
                 for size in sizes:
                     problem = smo.Problem(*size, kind=kind, nu=nu, shrinking=shrinking)
@@ -83,13 +83,13 @@ def predict(
     is_label = not any(len(spec.shape) == 2 for spec in out)
     if break_ties and is_label and classes > 2 and decision_function_shape == "ovr":
         return Work()
-    stored, shared, empty = 0.0, -1.0, 0.0
+    stored, shared, empty, values = 0.0, -1.0, 0.0, looked_at(probes, "meeting") if X.nnz is None else ()
     if X.nnz is not None:
         mine, theirs = X.nnz / max(n, 1), (support_vectors_.nnz or 0) / max(used, 1)
         stored, pairs = mine + theirs, max(n * used, 1)
         met = looked_at(probes, "meeting")  # else as if elements were spread evenly
         shared, empty = (met[0] / pairs, met[1] / pairs) if met else (mine * theirs / max(f, 1), math.exp(-stored))
-    each = smo.predicted_kernel(kernel, f, degree, stored, shared, coef0, empty)
+    each = smo.predicted_kernel(kernel, f, degree, stored, shared, coef0, empty, values)
     work = inside(probes) + smo.decided(n, used, each, coefficients)
     unsure = kernel == "sigmoid" or not looked_at(probes, "meeting")  # small arguments of a tangent take less
     work = replace(work, estimated=X.nnz is not None and unsure)

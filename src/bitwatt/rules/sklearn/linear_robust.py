@@ -51,13 +51,13 @@ def theil_sen(
     fit_intercept: bool = True,
     **_: Any,
 ) -> Work:
-    """Least squares on each subset in double (gelss: an SVD by QR iteration, 10.3d³ + 45d² for a square one of d
+    """Least squares on each subset in double (gelss: an SVD by QR iteration, 9.8d³ + 62d² for a square one of d
     unknowns), then steps of the spatial median over all of them: 9 per coefficient."""
     design = Design.of(X)
     unknown = design.columns + int(fit_intercept)
     rows = n_subsamples if isinstance(n_subsamples, int) else min(unknown, design.rows)
     size = min(rows, unknown)
-    one = 10.3 * size**3 + 45 * size**2 + 4 * (max(rows, unknown) - size) * size**2
+    one = 9.8 * size**3 + 62 * size**2 + 4 * (max(rows, unknown) - size) * size**2
     work = design.checked() + checked_targets(y) + arithmetic(n_subpopulation_ * one, DOUBLE)
     return work + arithmetic((n_iter_ + 1) * n_subpopulation_ * 9 * unknown, DOUBLE)
 

@@ -21,16 +21,17 @@ _BOUNDED = ("hinge", "perceptron", "modified_huber", "squared_hinge", "epsilon_i
 
 
 def sgd_epoch_cost(
-    design: Design, share: float, loss: str, penalty: Any, rate: str, average: bool, early: bool,
+    design: Design, share: float, loss: str, penalty: Any, rate: str, average: bool, early: float,
     known: float = 0.0, nearly: float = 0.0,
 ) -> Work:  # fmt: skip
     """One pass over all samples. Each: the dot product (2 per element) and its scale; the step size (`optimal` 4,
     `invscaling` a power: 62); the loss and the objective (1) with its penalty (9), unless a validation set decides,
-    whose score is counted as itself; the derivative and the update's factors (5); with an l2 penalty the scale of the
-    weights and of their norms (8). Samples that move the weights: 5 per element (with both norms) and 6. Averaging: 3
-    per element and 11; an l1 penalty: 6 per element and 3. Passive-aggressive steps need the norm of the sample (2 per
-    element) and the loss again. Sums and weights' updates run in double even where the data are single: of them only
-    the products are. A logistic loss that is known (far on the right) takes 2, one that is an exponential away 23."""
+    an `early` share of the samples, whose score is counted as itself; the derivative and the update's factors (5);
+    with an l2 penalty the scale of the weights and of their norms (8). Samples that move the weights: 5 per element
+    (with both norms) and 6. Averaging: 3 per element and 11; an l1 penalty: 6 per element and 3. Passive-aggressive
+    steps need the norm of the sample (2 per element) and the loss again. Sums and weights' updates run in double even
+    where the data are single: of them only the products are. A logistic loss that is known (far on the right) takes
+    2, one that is an exponential away 23."""
     n, stored = design.rows, design.elements
     worth, slope = _LOSSES.get(loss, (3, 2))
     value = worth - 43 * known - 22 * nearly
@@ -47,12 +48,12 @@ def sgd_epoch_cost(
     if rate.startswith("pa"):
         work += 2 * stored + (value + 2) * n
     if early:
-        factor = 0.9
+        factor = 1 - early
     single = (1 + share) * stored if design.precision.bits == 32 else 0.0
     return arithmetic(factor * (work - single), DOUBLE) + arithmetic(factor * single, design.precision)
 
 
-def _epochs(probes: Probes, loss: str, penalty: Any, rate: str, average: Any, early: bool) -> Work:
+def _epochs(probes: Probes, loss: str, penalty: Any, rate: str, average: Any, early: float) -> Work:
     work = Work()
     moving = True
     for *sizes, passes, share, known, nearly, times in calls(probes, "linear_sgd"):
@@ -78,13 +79,14 @@ def stochastic_gradient(
     learning_rate: str = "optimal",
     average: Any = False,
     early_stopping: bool = False,
+    validation_fraction: float = 0.1,
     probes: Probes = (),
     **_: Any,
 ) -> Work:
     """The finiteness check, then passes over the samples for each class, as many as ran. The share of samples that
     move the weights is that of the final model where the loss has a margin."""
     checked = Design.of(X).checked() + checked_targets(y)
-    return checked + _epochs(probes, loss, penalty, learning_rate, average, early_stopping)
+    return checked + _epochs(probes, loss, penalty, learning_rate, average, early_stopping * validation_fraction)
 
 
 @rule(*names("fit", "Perceptron"), *names("partial_fit", "Perceptron"), family="linear")
@@ -92,11 +94,13 @@ def perceptron(
     X: TensorSpec,
     penalty: Any = None,
     early_stopping: bool = False,
+    validation_fraction: float = 0.1,
     probes: Probes = (),
     **_: Any,
 ) -> Work:
     """As SGDClassifier, with a constant step; samples on the wrong side move the weights."""
-    return Design.of(X).checked() + _epochs(probes, "perceptron", penalty, "constant", False, early_stopping)
+    early = early_stopping * validation_fraction
+    return Design.of(X).checked() + _epochs(probes, "perceptron", penalty, "constant", False, early)
 
 
 @rule(
@@ -110,13 +114,14 @@ def passive_aggressive(
     loss: str = "hinge",
     average: Any = False,
     early_stopping: bool = False,
+    validation_fraction: float = 0.1,
     probes: Probes = (),
     **_: Any,
 ) -> Work:
     """As SGDClassifier, with the step that just meets the margin."""
     base = "epsilon_insensitive" if "epsilon" in loss else "hinge"
     checked = Design.of(X).checked() + checked_targets(y)
-    return checked + _epochs(probes, base, None, "pa1", average, early_stopping)
+    return checked + _epochs(probes, base, None, "pa1", average, early_stopping * validation_fraction)
 
 
 @rule(*names("fit", "SGDOneClassSVM"), *names("partial_fit", "SGDOneClassSVM"), family="linear")
@@ -128,5 +133,5 @@ def one_class(
     moved = sum(
         sizes[0] * passes * times for *sizes, passes, _share, _known, _nearly, times in calls(probes, "linear_sgd")
     )
-    passes = _epochs(probes, "hinge", "l2", learning_rate, average, False)
+    passes = _epochs(probes, "hinge", "l2", learning_rate, average, 0.0)
     return design.checked() + passes + arithmetic(6 * moved, DOUBLE)

@@ -249,7 +249,7 @@ def relevance_determination(
 ) -> Work:  # fmt: skip
     """In each iteration the columns that are still kept: their Gram matrix and its pseudo-inverse (pinvh), Σ·Xᵀ·y from
     the left, the residual; where features are more, by Woodbury's formula on samples. A score takes the determinant of
-    Σ."""
+    Σ. Eigenvalues that are far from each other, as precisions become, are found in fewer steps: estimated."""
     design = Design.of(X)
     n, f, p = design.rows, design.columns, design.precision
     work = design.checked() * 2 + arithmetic(6 * n, p) + (centred(design, 1) if fit_intercept else Work())
@@ -267,4 +267,4 @@ def relevance_determination(
         one = product(rows, kept, rows, q) + pseudo_inverse_symmetric(rows, q) + product(rows, rows, kept, q)
         one += product(kept, rows, kept, q) + arithmetic(3 * rows * kept + kept**2 + 2 * rows**2, q)
         work += (one + Design(rows, kept, -1, q).transposed() + gemv(kept, kept, q)) * times
-    return work
+    return replace(work, estimated=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bitwatt.formulas.arrays import floats
-from bitwatt.formulas.inside import Probes, logarithms_of
-from bitwatt.formulas.vector import DOUBLE, arithmetic, validated
+from bitwatt.formulas.arrays import floats, logarithms
+from bitwatt.formulas.inside import Probes, logarithms_of, looked_at
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
 from bitwatt.rules.sklearn.preprocessing_encoders import length
@@ -165,7 +165,14 @@ def temperature_fit(X: TensorSpec, probes: tuple[Any, ...] = (), **_: Any) -> Wo
 
 
 @rule(f"{_TEMPERATURE}predict", family="classification")
-def temperature(X: TensorSpec, **_: Any) -> Work:
-    """The finiteness check, logarithms of probabilities, and the softmax of what they are scaled to."""
+def temperature(X: TensorSpec, probes: Probes = (), **_: Any) -> Work:
+    """The finiteness check, the sum of each row and how near it is to one, a factor, and a softmax, in which the
+    exponential of the largest is known, and so are those that vanish; probabilities become logarithms before."""
     n, classes = X.shape[0], X.shape[1] if len(X.shape) > 1 else 2
-    return arithmetic((3 + 24 + 24) * n * classes, floats(X))
+    precision, elements = floats(X), n * classes
+    are_shares, vanished, near = looked_at(probes, "logits") or (1, 0, 0)
+    sums = arithmetic(elements + 4 * n if len(X.shape) > 1 and classes > 1 else 0, precision)
+    logits = logarithms(elements, precision, near, 0, 0) + arithmetic(elements, precision) if are_shares else Work()
+    known = n + (elements - n) * vanished / 1000 if precision.bits == 64 else 0
+    exponentials = function(EXP, elements - known, precision) + arithmetic(known, precision)
+    return sums + logits + exponentials + arithmetic(4 * elements, precision, div=elements)

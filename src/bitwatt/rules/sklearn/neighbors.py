@@ -5,7 +5,7 @@ from typing import Any
 
 from bitwatt.formulas.arrays import column_sums, floats, stored
 from bitwatt.formulas.distances import SORTING
-from bitwatt.formulas.inside import Probes, inside
+from bitwatt.formulas.inside import Probes, inside, seen
 from bitwatt.formulas.vector import DOUBLE, EXP, LOG, arithmetic, function, gemm
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -71,10 +71,19 @@ def neighbours_vote(
 
 @rule(f"{_HERE}.RadiusNeighborsClassifier.predict", f"{_HERE}.RadiusNeighborsClassifier.predict_proba",
       f"{_HERE}.RadiusNeighborsRegressor.predict", family="neighbours")  # fmt: skip
-def neighbours_within(probes: Probes = (), weights: Any = "uniform", **_: Any) -> Work:
-    """What was searched here; radius_neighbors is an op of its own. Averages over the neighbours found, of which there
-    are as many as the data have, are left out."""
-    return replace(inside(probes), estimated=True)
+def neighbours_within(
+    X: TensorSpec | None = None, fit_shape: tuple[int, ...] = (0,), weights: Any = "uniform", outputs: int = 1,
+    classes_: Any = None, probes: Probes = (), **_: Any,
+) -> Work:  # fmt: skip
+    """What was searched here; radius_neighbors is an op of its own. Of the neighbours found numbers are added up and
+    divided; with weights a reciprocal distance of each, products and two sums. Classes are counted, or their weights
+    added up."""
+    queries = X.shape[0] if X is not None else fit_shape[0]
+    weighted = weights not in ("uniform", None)
+    each = 1.0 * weighted if classes_ is not None else (3.0 if weighted else 1.0) * outputs
+    found = sum(number * times for number, times in seen(probes, "within"))
+    averaged = arithmetic(found * each + queries * outputs * (classes_ is None), DOUBLE, div=found * weighted)
+    return replace(inside(probes) + averaged, estimated=True)
 
 
 @rule(f"{_HERE}.KNeighborsRegressor.predict", family="neighbours")

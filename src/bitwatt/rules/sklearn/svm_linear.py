@@ -20,7 +20,9 @@ def liblinear_runs(probes: Probes) -> Work:
     for n, f, stored, bias, penalty, dual, loss, runs, times in calls(probes, "linear_liblinear"):
         columns, elements = f + bias, stored + n * bias
         for passes, inside, kept, way in runs:
-            if dual:
+            if loss == "crammer_singer":
+                one = all_classes(n, columns, elements, passes, inside, way / 1000)
+            elif dual:
                 one = dual_descent(n, columns, elements, passes, loss, inside / 1000, way / 1000)
             elif penalty != "l1":
                 one = trust_region(n, columns, elements, passes, loss, inside / 1000)
@@ -51,6 +53,16 @@ def dual_descent(n: int, columns: int, stored: int, passes: int, loss: str, insi
     visits, updates = _visited(n, columns, passes, loss, inside, way)
     each = 56 if loss == "logistic_regression" else 8 if loss.endswith("hinge") else 14
     return arithmetic((2 * visits + 2 * updates + 4 * n) * stored / max(n, 1) + each * visits, DOUBLE)
+
+
+def all_classes(n: int, columns: int, stored: int, passes: int, classes: int, way: float) -> Work:
+    """Crammer's and Singer's machine of all classes at once: passes over samples, each with a gradient for every class
+    (2 per stored element), a step of all its variables (10 each), and an update of the weights of those that move, the
+    class of the sample and another one. Samples are left out as they settle, until those remain that are between
+    bounds, of which there are no more than weights that are free: columns times classes less one."""
+    loose = float(passes * min(columns * (classes - 1), n))
+    visits = min(n * _unsettled(passes, way) + loose, float(passes * n))
+    return arithmetic(visits * ((2 * classes + 4) * stored / max(n, 1) + 10 * classes), DOUBLE)
 
 
 def _unsettled(passes: int, way: float) -> float:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.inside import Probes, logarithms_of, looked_at
-from bitwatt.formulas.trees import Columns, Growth, best_splits, criterion, random_splits
+from bitwatt.formulas.trees import Columns, Growth, best_splits, constrained, criterion, random_splits
 from bitwatt.formulas.vector import DOUBLE, SINGLE, arithmetic, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import rule
@@ -40,8 +40,11 @@ def columns(X: TensorSpec, probes: tuple[tuple[Any, ...], ...]) -> Columns:
         if name == "columns" and len(seen) > 3:
             gapped, gaps, *blocks = (value for value in seen[:-1] if not isinstance(value, tuple))
             kinds = next((value for value in seen if isinstance(value, tuple)), ())
-            alike = tuple((count, Columns(_distinct(parts))) for count, *parts in kinds)
-            return Columns(_distinct(blocks), gapped / 1000, gaps / 1000, width=X.shape[1], kinds=alike)
+            present = 1 - gapped / 1000 * gaps / 1000
+            alike = tuple((count, Columns(_distinct(parts), present=present)) for count, *parts in kinds)
+            return Columns(
+                _distinct(blocks), gapped / 1000, gaps / 1000, width=X.shape[1], kinds=alike, present=present
+            )
     return Columns()
 
 
@@ -67,9 +70,18 @@ def grown(X: TensorSpec, facts: dict[str, Any]) -> Work:
     total = sum(classes) if isinstance(classes, tuple) else classes
     kind = criterion(facts["tree_criterion"], outputs, total)
     features, seen = facts["tree_features"], columns(X, facts.get("probes", ()))
+    share = _monotonic(facts.get("monotonic_cst"))
+    if share:
+        kind = constrained(kind, share, outputs, total)
     if facts["tree_splitter"] == "random":
         return random_splits(found, kind, features, seen)
-    return best_splits(found, kind, features, seen, facts["tree_min_leaf"])
+    work = best_splits(found, kind, features, seen, facts["tree_min_leaf"])
+    return replace(work, estimated=work.estimated or bool(share))
+
+
+def _monotonic(signs: Any) -> float:
+    """The share of features that must go up or down."""
+    return sum(map(bool, signs)) / len(signs) if isinstance(signs, tuple | list) and signs else 0.0
 
 
 def checked(X: TensorSpec) -> Work:

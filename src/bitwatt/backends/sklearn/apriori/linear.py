@@ -69,7 +69,7 @@ def ridge(call: Call) -> dict[str, Any]:
         passes = iterations(call, call.get("max_iter", 40))
         intercept = int(bool(call.get("fit_intercept")) and call.stored >= 0)
         told["n_iter_"] = (passes,) * targets
-        call.probe("linear_sag", *sizes(call), "squared", 1, passes, int(solver == "saga"), 0, intercept, 1,
+        call.probe("linear_sag", *sizes(call), "squared", 1, passes, int(solver == "saga"), 0, intercept, 1, 0,
                    times=targets)  # fmt: skip
     elif solver in ("lsqr", "sparse_cg"):
         steps = iterations(call, min(call.columns, 10), f"{solver}'s steps")

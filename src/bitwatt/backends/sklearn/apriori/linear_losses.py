@@ -51,7 +51,8 @@ def logistic(call: Call, solver: str, steps: int, sized: tuple[Any, ...]) -> Non
         l1 = bool(call.get("l1_ratio")) or call.get("penalty") in ("l1", "elasticnet")
         saga, intercept = solver == "saga", int(bool(call.get("fit_intercept", True)))
         loss = ("multinomial", classes) if classes else ("log", 1)
-        call.probe("linear_sag", *sized, *loss, steps, int(saga), int(saga and l1), intercept, 1)
+        beyond = 400  # per thousand of the weights, as typical fits have
+        call.probe("linear_sag", *sized, *loss, steps, int(saga), int(saga and l1), intercept, 1, beyond)
     else:
         minimise(call, solver, steps, "HalfMultinomialLoss" if classes else "HalfBinomialLoss", classes, sized)
 

@@ -47,7 +47,7 @@ def tsne(call: Call) -> dict[str, Any]:
         call.ask(PCA(n_components=parts), "fit_transform", call.X)
     if call.get("method", "barnes_hut") == "exact":
         _pairs(call)
-        call.probe("tsne pairs", n, n, 30)
+        call.probe("tsne pairs", n, n, 22)
         call.probe("cdist", n * (n - 1) // 2, 1, parts, "sqeuclidean", 2.0, times=steps)
         call.probe("tsne exact", n, parts, -1, False, times=steps - looks)
         call.probe("tsne exact", n, parts, -1, True, times=looks)
@@ -56,7 +56,7 @@ def tsne(call: Call) -> dict[str, Any]:
         model = _neighbours(call, near)
         call.ask(model, "kneighbors_graph", call.X, name="nbrs")
         stored = round(n * near * float(call.assume("mutual", 1.3, "pairs that are near one way or the other")))
-        call.probe("tsne pairs", n, near, 100)
+        call.probe("tsne pairs", n, near, 22)
         call.probe("tsne tree", n, parts, stored, False, times=steps - looks)
         call.probe("tsne tree", n, parts, stored, True, times=looks)
     return {"n_iter_": steps, "_width": parts, "_kept": None, "_dtype": "float32"}

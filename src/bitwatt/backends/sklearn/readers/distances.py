@@ -4,6 +4,7 @@ methods is told by the few functions that all of them call. Their names begin wi
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import weakref
 from typing import Any
@@ -12,6 +13,7 @@ from numpy import ndarray
 
 from bitwatt.backends.sklearn.facts import facts
 from bitwatt.backends.sklearn.probes import probe
+from bitwatt.backends.sklearn.readers.densities import met
 
 _PAIRS = "sklearn.metrics.pairwise"
 
@@ -115,6 +117,14 @@ def _kernel(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     return (*_shape(result), _shape(args[0])[1], _bits(result), vanished(result))
 
 
+def _additive(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """The same; per thousand the pairs of values that are both zero, of which there is no quotient."""
+    X = args[0]
+    Y = _get(args, kwargs, 1, "Y")
+    zeros = [(one == 0).mean(axis=0) for one in (X, X if Y is None else Y)]
+    return (*_shape(result), _shape(X)[1], _bits(result), round(1000 * float((zeros[0] * zeros[1]).mean())))
+
+
 def _polynomial(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     return (*_kernel(args, kwargs, result), float(_get(args, kwargs, 2, "degree", 3)))
 
@@ -123,7 +133,9 @@ def _named(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """A distance or kernel found in scikit-learn's table, by the name of its function."""
     degree = float(kwargs.get("degree", 3) or 3)
     stored = max(_nnz(args[0]), 0) if args[1] is None else max(_nnz(args[0]), _nnz(args[1]), 0)
-    return getattr(args[2], "__name__", "callable"), *_kernel(args, kwargs, result), degree, stored
+    name = getattr(args[2], "__name__", "callable")
+    sizes = (_additive if name == "additive_chi2_kernel" else _kernel)(args, {}, result)
+    return name, *sizes, degree, stored
 
 
 def _cosine(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
@@ -174,8 +186,8 @@ probe("sklearn.utils.extmath:row_norms", "row norms", _norms)
 probe(f"{_PAIRS}:_euclidean_distances", "euclidean", _euclidean)
 for _name in ("rbf", "laplacian", "sigmoid"):
     probe(f"{_PAIRS}:{_name}_kernel", f"kernel {_name}", _kernel)
-for _name in ("chi2_kernel", "additive_chi2_kernel"):
-    probe(f"{_PAIRS}:{_name}", f"kernel {_name[:-7]}", _kernel)
+probe(f"{_PAIRS}:chi2_kernel", "kernel chi2", _kernel)
+probe(f"{_PAIRS}:additive_chi2_kernel", "kernel additive_chi2", _additive)
 probe(f"{_PAIRS}:polynomial_kernel", "kernel polynomial", _polynomial)
 probe(f"{_PAIRS}:cosine_similarity", "normalised", _cosine)
 probe(f"{_PAIRS}:cosine_distances", "cosine distances", _kernel)
@@ -214,7 +226,15 @@ _asked: dict[int, tuple[weakref.ref[Any], tuple[Any, ...]]] = {}
 
 
 def _built(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
-    return (*_tree(args[0]), *_weighted(args[0]))
+    """The tree, whether its points have weights, and sides of boxes that have no length."""
+    tree, weighted = _tree(args[0]), bool(_weighted(args[0]))
+    if tree[0] != "KDTree":
+        return (*tree, weighted) if weighted else tree
+    import numpy as np
+
+    bounds = np.asarray(args[0].get_arrays()[3])
+    flat = int((bounds[0] == bounds[1]).sum())
+    return (*tree, weighted, flat) if flat else (*tree, weighted) if weighted else tree
 
 
 def _weighted(tree: Any) -> tuple[bool, ...]:
@@ -233,7 +253,7 @@ def _queried(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     queries, splits = len(args[1]), int(args[0].get_tree_stats()[2])
     computed, tree = _calls(args) - kwargs["before"], _tree(args[0])
     told = (*tree, queries, computed, splits, int(_get(args, kwargs, 2, "k", 1)) * queries)
-    if tree[0] != "KDTree" or queries < max(_MANY, 4 * tree[4]) or tree[1] not in _POWERS:
+    if tree[0] != "KDTree" or queries < max(_MANY, 4 * tree[4]) or _POWERS.get(tree[1], _ALL) == _ALL:
         return told
     import numpy as np
 
@@ -260,7 +280,8 @@ def _queried_radius(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
 
 #: Of so many queries the way of some through the tree is looked at again, unless it is large (nodes times features).
 _MANY, _SOME, _BOXES = 200, 16, 20_000
-_POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0}
+_ALL = float("inf")
+_POWERS = {"EuclideanDistance": 2.0, "ManhattanDistance": 1.0, "ChebyshevDistance": _ALL}
 
 
 def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
@@ -273,9 +294,12 @@ def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
     below, above = bounds[0] - queries[:, None], queries[:, None] - bounds[1]
     gaps = np.maximum(np.maximum(below, above), 0)
     widths = np.maximum(np.abs(below), np.abs(above))
-    nearest, farthest = (gaps**power).sum(axis=2), (widths**power).sum(axis=2)
+    if power == _ALL:
+        nearest, farthest, limit = gaps.max(axis=2), widths.max(axis=2), radius
+    else:
+        nearest, farthest, limit = (gaps**power).sum(axis=2), (widths**power).sum(axis=2), radius**power
     inner = bounds.shape[2] // 2
-    opened = (nearest[:, :inner] <= radius**power) & (farthest[:, :inner] > radius**power)
+    opened = (nearest[:, :inner] <= limit) & (farthest[:, :inner] > limit)
     looked = np.ones(nearest.shape, bool)
     looked[:, 1 : 2 * inner + 1] = np.repeat(opened, 2, axis=1)
     sides, outside = (gaps[looked] > 0).sum(), (nearest[looked] > 0).sum()
@@ -283,8 +307,19 @@ def _met(tree: Any, queries: Any, radius: Any, power: float) -> tuple[int, ...]:
 
 
 def _density(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+    """The tree, then queries, distances computed, the kernel, whether points have weights, and what some queries met
+    on their way."""
     kernel = str(_get(args, kwargs, 3, "kernel", "gaussian"))
-    return (*_tree(args[0]), len(args[1]), _calls(args) - kwargs["before"], kernel, *_weighted(args[0]))
+    tree = _tree(args[0])
+    told = (*tree, len(args[1]), _calls(args) - kwargs["before"], kernel, bool(_weighted(args[0])))
+    if not kwargs.get("breadth_first", True):
+        return told
+    h = float(_get(args, kwargs, 2, "h"))
+    absolute, relative = (
+        math.log(one) if one > 0 else -math.inf for one in (kwargs.get("atol", 0), kwargs.get("rtol", 1e-8))
+    )
+    norm = math.nan if any(one != one for one in result[:1]) else 0.0
+    return (*told, *met(args[0], tree[1], args[1], h, kernel, (absolute, relative, norm)))
 
 
 for _kind, _module in (("KDTree", "_kd_tree"), ("BallTree", "_ball_tree")):
@@ -295,6 +330,10 @@ for _kind, _module in (("KDTree", "_kd_tree"), ("BallTree", "_ball_tree")):
     probe(f"{_class}.kernel_density", "tree density", _density, before=_calls)
 
 
+probe(
+    "sklearn.neighbors._base:_get_weights", "within", lambda args, kwargs, result: (sum(map(len, args[0])),),
+    before=lambda args: True if _is_ragged(args[0]) else None,
+)  # fmt: skip
 probe(
     "sklearn.neighbors._nca:NeighborhoodComponentsAnalysis._loss_grad_lbfgs", "components loss",
     lambda args, kwargs, result: (*_shape(args[2]), args[1].size // args[2].shape[1], _bits(args[2])),

@@ -8,6 +8,7 @@ from typing import Any
 from bitwatt.backends.sklearn.facts import Facts, facts, whole
 from bitwatt.backends.sklearn.probes import probe
 from bitwatt.backends.sklearn.readers.batches import Batches, Held, Piece, joined
+from bitwatt.backends.sklearn.readers.interactions import allowed, groups
 
 _BASE = "sklearn.ensemble._hist_gradient_boosting.gradient_boosting.BaseHistGradientBoosting"
 #: Cells (nodes times features) whose ranges of bins are read at once: what is made of them should stay in a cache.
@@ -37,7 +38,9 @@ class Binned(Held):
     def __init__(self, tables: list[Any], bins: Any, estimator: Any) -> None:
         super().__init__([(table, len(table) * len(bins)) for table in tables])
         deepest = estimator.max_depth if estimator.max_depth is not None else 1 << 30
-        self.bins, self.grown = bins, (estimator.min_samples_leaf, deepest, estimator.max_leaf_nodes, len(bins))
+        together = groups(estimator.interaction_cst, len(bins))
+        self.bins = bins
+        self.grown = estimator.min_samples_leaf, deepest, estimator.max_leaf_nodes, len(bins), together
         self.totals: Any = 0
 
     def settle(self) -> Facts:
@@ -72,7 +75,7 @@ def sums(pieces: list[Piece]) -> Any:
     import numpy as np
 
     count = len(pieces)
-    least, deepest, most, _ = pieces[0][0].grown
+    least, deepest, most, features, together = pieces[0][0].grown
     tables = [table for _, some in pieces for table in some]
     nodes, bins = joined(tables), np.stack([held.bins for held, _ in pieces])
     lengths = np.array([len(table) for table in tables])
@@ -93,7 +96,8 @@ def sums(pieces: list[Piece]) -> Any:
         searched[left[last]] = searched[right[last]] = False
     opened = searched[left] | searched[right]
     rows, splits = np.flatnonzero(searched), whose[every]
-    back, high = _ranges(nodes, every, np.stack([left, right], axis=1), roots, bins[tree], rows)
+    children = np.stack([left, right], axis=1)
+    back, high = _ranges(nodes, every, children, roots, bins[tree], rows)
     share, last_bin = least / (size[rows][:, None] + 1), (bins - 1.0)[whose[rows] if count > 1 else [0]]
     judged = high + back
     judged += 1
@@ -101,15 +105,20 @@ def sums(pieces: list[Piece]) -> Any:
     walked -= back
     judged *= np.maximum(1 - 2 * share, 0)
     bounded = [np.minimum(seen, last_bin, out=seen).sum(axis=1) for seen in (walked, judged)]
+    looks, adds = None, np.ones(len(left))  # shares of all features, of nodes searched and of children
+    if together is not None:
+        may = allowed(nodes, children, every, features, together)
+        looks, adds = may[rows].mean(axis=1), may[left].mean(axis=1)
+        widths, *bounded = ((seen * may[rows]).sum(axis=1) for seen in (high + back + 1, walked, judged))
 
     def by_piece(owners: Any, values: Any = None) -> Any:
         return np.bincount(owners, values, count)
 
     smaller, inner = np.minimum(size[left], size[right])[opened], by_piece(splits, size[every])
-    searches = [by_piece(whose[rows], values) for values in (None, widths, *bounded)]
-    built = by_piece(tree, size[roots]) + by_piece(splits[opened], smaller)
+    searches = [by_piece(whose[rows], values) for values in (looks, widths, *bounded)]
+    built = by_piece(tree, size[roots]) + by_piece(splits[opened], smaller * adds[opened])
     leaves = by_piece(whose, size) - inner
-    return np.stack([*searches, built, by_piece(splits[opened]), inner, leaves], axis=1)
+    return np.stack([*searches, built, by_piece(splits[opened], adds[opened]), inner, leaves], axis=1)
 
 
 def _last_splits(gains: Any, roots: Any, lengths: Any, most: int) -> Any:

@@ -119,15 +119,20 @@ probe(f"{_DESCENT}:enet_coordinate_descent_multi_task", "linear_task_descent", _
 
 
 def _sag(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[Any, ...]:
-    """The loss, classes, passes, whether it is SAGA, has a proximal step, an intercept, and knows the largest norm."""
+    """The loss, classes, passes, whether it is SAGA, has a proximal step, an intercept, and knows the largest norm; per
+    thousand the weights whose gradient is beyond the penalty in the end."""
     X, y, loss = args[0], args[1], _given(args, kwargs, 3, "loss") or "log"
     classes = int(y.max()) + 1 if loss == "multinomial" else 1
     beta = _given(args, kwargs, 5, "beta") or 0.0
     is_saga = bool(_given(args, kwargs, 13, "is_saga"))
     knows = _given(args, kwargs, 11, "max_squared_sum") is not None
     intercept = int(result[2]["coef"].shape[0] == X.shape[1] + 1)
-    passes = int(result[1])
-    return *_of(X), str(loss), classes, passes, int(is_saga), int(is_saga and beta > 0), intercept, int(knows)
+    passes, beyond = int(result[1]), 0
+    if is_saga and beta > 0:
+        state = result[2]
+        beyond = round(1000 * float((abs(state["sum_gradient"]) >= beta / len(y) * state["num_seen"]).mean()))
+    prox = int(is_saga and beta > 0)
+    return *_of(X), str(loss), classes, passes, int(is_saga), prox, intercept, int(knows), beyond
 
 
 probe("sklearn.linear_model._sag:sag_solver", "linear_sag", _sag)
@@ -279,6 +284,19 @@ def _liblinear(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tu
     loss = str(_given(args, kwargs, 13, "loss") or "logistic_regression")
     penalty, dual = str(args[6]), bool(args[7])
     coef, intercept, iterations = result
+    if _given(args, kwargs, 12, "multi_class") == "crammer_singer":
+        way = round(1000 * float(args[2]) * _mean_square(X[:: max(X.shape[0] // _LOOKED_AT, 1)]))
+        run = int(iterations.ravel()[0]), len(coef), 1000, way
+        return (
+            int(X.shape[0]),
+            int(X.shape[1]),
+            stored,
+            int(bool(args[3])),
+            penalty,
+            int(dual),
+            "crammer_singer",
+            (run,),
+        )
     inside, error = [1000] * len(iterations), 1.0
     step = max(X.shape[0] // _LOOKED_AT, 1)
     some, y = X[::step], y[::step]

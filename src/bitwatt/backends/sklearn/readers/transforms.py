@@ -56,6 +56,18 @@ for _kind in ("_gaussian_mixture:GaussianMixture", "_bayesian_mixture:BayesianGa
 
 probe("sklearn.neural_network._multilayer_perceptron:BaseMultilayerPerceptron._loss_grad_lbfgs", "network_loss")
 
+
+def _drawn(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int, bool]:
+    """Values of one column that are drawn from a normal distribution, and whether that has bounds."""
+    imputer, _, missing, column = args[:4]
+    bounds = imputer._min_value[column], imputer._max_value[column]
+    return int(missing[:, column].sum()), any(abs(bound) != float("inf") for bound in bounds)
+
+
+probe(
+    "sklearn.impute._iterative:IterativeImputer._impute_one_feature", "drawn", _drawn,
+    before=lambda args: True if args[0].sample_posterior else None,
+)  # fmt: skip
 probe("sklearn.metrics.pairwise:pairwise_distances_chunked", "nan_distances", lambda args, kwargs, result: (
     int(args[0].shape[0]), int(args[1].shape[0])))  # fmt: skip
 

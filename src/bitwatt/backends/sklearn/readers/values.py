@@ -79,6 +79,19 @@ look("predict_log_proba", "sure", _sure, "sklearn.naive_bayes._BaseNB")
 look("predict_proba", "known", _known, "sklearn.naive_bayes._BaseNB")
 
 
+def _logits(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
+    """Whether scores are probabilities, of which logarithms are taken; per thousand: results that vanished, and
+    logarithms of what is near to one."""
+    import numpy as np
+
+    some = _some(np.asarray(args[0]))
+    are_shares = np.ndim(args[0]) == 2 and some.min() >= 0 and some.max() <= 1
+    return int(are_shares), *_per_thousand(_some(result) == 0, some > 1 + _NEAR[0])
+
+
+look("predict", "logits", _logits, "sklearn.calibration._TemperatureScaling")
+
+
 def _votes(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
     """Hundredths, of one log-probability: sums that took an exponential and a logarithm. Where trees are sure, what
     comes out is a whole number of their votes, of which the first two need none. Per thousand: without a vote."""
@@ -132,19 +145,40 @@ look("transform", "counts of one", _counts_of_one, "sklearn.feature_extraction.t
 
 
 def _meeting(estimator: Any, args: tuple[Any, ...], result: Any) -> tuple[Any, ...] | None:
-    """Elements of rows and of support vectors that meet, of all pairs of both; pairs of which neither has any."""
+    """Elements of rows and of support vectors that meet, of all pairs of both; pairs of which neither has any. Of dense
+    rows how large the arguments of the kernel's exponential or tangent are."""
     import numpy as np
 
     X, vectors = args[0], estimator.support_vectors_
     if not hasattr(X, "tocsr") or not hasattr(vectors, "tocsr"):
-        return None
+        return None if hasattr(vectors, "tocsr") else _arguments(estimator, np.asarray(X), vectors)
     rows = X.tocsr(), vectors.tocsr()
     ours, theirs = (np.bincount(one.indices, minlength=one.shape[1]).astype(np.int64) for one in rows)
     empty, other = (one.shape[0] - int(np.count_nonzero(np.diff(one.indptr))) for one in rows)
     return int(ours @ theirs), empty * other
 
 
-for _method in ("predict", "decision_function"):
+#: Exponentials below the first are zero at once; arguments of a tangent between which the C library takes other ways.
+_LOST, _BENDS = -1024.0, (0.17328, 0.51986, 22.0)
+
+
+def _arguments(estimator: Any, X: Any, vectors: Any) -> tuple[Any, ...] | None:
+    """Per thousand, of 16 rows and 64 support vectors: exponentials that are lost; or arguments of the hyperbolic
+    tangent by their size. Few pairs are not looked at: it would take as long as they do."""
+    import numpy as np
+
+    if estimator.kernel not in ("rbf", "sigmoid") or len(X) * len(vectors) < _LOOKED_AT:
+        return None
+    rows, some = X[:: -(-len(X) // 16)].astype(float), vectors[:: -(-len(vectors) // 64)]
+    products, gamma = rows @ some.T, estimator._gamma
+    if estimator.kernel == "rbf":
+        squares = np.square(rows).sum(axis=1)[:, None] + np.square(some).sum(axis=1)
+        return _per_thousand(gamma * (2 * products - squares) < _LOST)
+    sizes = np.abs(gamma * products + estimator.coef0)
+    return _per_thousand(*(sizes < bend for bend in _BENDS))
+
+
+for _method in ("fit", "predict", "decision_function"):
     look(_method, "meeting", _meeting, "sklearn.svm._base.BaseLibSVM")
 
 
