@@ -9,7 +9,7 @@ one longer than the cache).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,10 @@ Log = list[tuple[Place, Any]]
 Rows = dict[Place, dict[Any, int]]
 #: Samples kept that no family explains, and after how many it is tried whether they make one: later now and then.
 _SAMPLES, _TRIED = 32, frozenset({3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 28, 32})
+#: Forms known of one mark: more are those of a program that is never the same.
+_FORMS = 20_000
+#: A call without its integers: where, of what form, and how many they are.
+Form = tuple[Place, Any, int]
 #: Integers beyond this are no sizes (a slice to the end says 2**63 - 1), and no float holds them exactly.
 _LARGEST = 2**52
 
@@ -37,18 +41,20 @@ class Flat:
     """Different calls of a stretch: where, of what form, how many integers; and the integers of all, the last of each
     how often it was called."""
 
-    forms: list[tuple[Place, Any, int]]
+    forms: list[Form]
     numbers: list[int]
 
     @staticmethod
-    def of(rows: Rows) -> Flat:
-        forms, numbers = list[tuple[Place, Any, int]](), list[int]()
+    def of(rows: Rows, known: dict[Form, Form]) -> Flat:
+        """Forms are `known` once: those of a deep model at many sizes would take a hundred megabytes."""
+        forms, numbers = list[Form](), list[int]()
         for place, keys in rows.items():
             for key, times in keys.items():
                 before = len(numbers)
                 form = flatten(key, numbers)
                 numbers.append(times)
-                forms.append((place, form, len(numbers) - before))
+                whole = place, form, len(numbers) - before
+                forms.append(known.setdefault(whole, whole))
         return Flat(forms, numbers)
 
 
@@ -61,11 +67,12 @@ class Sample:
     event: Rows
     nodes: tuple[int, int] = (0, 0)  # of the graph, that they made
     inside: int = 0  # how often modules were called, and how much went into them
+    forms: dict[Form, Form] = field(default_factory=dict)  # of these and of others
 
     @cached_property
     def flat(self) -> tuple[Flat, Flat]:
         """Asked where there are others to compare it with: most programs have one set of sizes."""
-        return Flat.of(self.gap), Flat.of(self.event)
+        return Flat.of(self.gap, self.forms), Flat.of(self.event, self.forms)
 
 
 def flatten(key: Any, numbers: list[int]) -> Any:
@@ -98,7 +105,7 @@ def restore(form: Any, numbers: Any) -> Any:
 class Family:
     """The calls of one stretch as a function of sizes. What speaks for it is pooled over them."""
 
-    def __init__(self, basis: Basis, forms: list[tuple[Place, Any, int]], coefficients: Any, samples: int) -> None:
+    def __init__(self, basis: Basis, forms: list[Form], coefficients: Any, samples: int) -> None:
         self.basis = basis
         self.agreed, self.missed = samples, 0  # looks in a row that found what it says, and those that did not
         self.refuted = False  # by the last of those
@@ -184,6 +191,7 @@ class Families:
     def __init__(self) -> None:
         self._found: list[Kin] = []
         self._samples: list[Sample] = []
+        self._forms: dict[Form, Form] = {}
         self._taken = self._missed = 0  # samples, and families that did not tell what happened
 
     def at(self, sizes: Sizes) -> Kin | None:
@@ -204,7 +212,9 @@ class Families:
             return
         if any(one.sizes == sample.sizes for one in self._samples):
             return
-        self._samples = [*self._samples[1 - _SAMPLES :], sample]
+        if len(self._forms) > _FORMS:
+            self._forms = {}
+        self._samples = [*self._samples[1 - _SAMPLES :], replace(sample, forms=self._forms)]
         self._taken += 1
         if self._taken in _TRIED or not self._taken & (self._taken - 1):
             kin = _fit(self._samples, twin)
@@ -254,7 +264,7 @@ class _Stretch:
     def __init__(self, samples: list[Sample], which: int) -> None:
         self._samples = [(one.sizes, (one.gap, one.event)[which], one.flat[which]) for one in samples]
         self._alike = _alike(samples, which)
-        kinds = list[list[tuple[Place, Any, int]]]()
+        kinds = list[list[Form]]()
         kind = list[int]()
         for _, _, flat in self._samples:
             if flat.forms not in kinds:
