@@ -323,3 +323,17 @@ def test_what_is_never_the_same_is_not_learned_for_ever(monkeypatch: pytest.Monk
     assert found == counted
     assert replay.counted > 590
     assert learned[0] < 3 * 2 * 300  # of 600 steps with three events and the code before each
+
+
+def test_batches_of_one_do_not_hide_what_others_are() -> None:
+    """Along a size of 1 tensors are laid out anyhow, and other kernels run: it is learned by itself."""
+
+    def program() -> None:
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
+        model = nn.Sequential(nn.Embedding(10, 8), layer, nn.Linear(8, 4))
+        for i in range(2 * STEPS):
+            model(torch.zeros((1 + i % 3, 1), dtype=torch.long).expand(-1, 1 + i // 3)).mean().backward()
+
+    counted, found, replay = both(program)
+    assert found == counted
+    assert replay.replayed > 1.5 * STEPS

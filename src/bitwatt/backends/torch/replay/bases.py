@@ -40,13 +40,13 @@ _AGREE, _CHANCE = 2, 4
 @dataclass(frozen=True)
 class Grid:
     """What kernels do beside where a size is no such multiple, or what a stride leaves over (`strides`): sizes that lie
-    alike on a grid are learned by themselves."""
+    alike on a grid are learned by themselves. So is 1, along which tensors are laid out anyhow."""
 
     step: int = 1
     strides: bool = False
 
     def kind(self, values: list[int]) -> tuple[int, ...]:
-        return tuple([n % self.step if self.strides else int(n % self.step > 0) for n in values])
+        return tuple([-1 if n == 1 else n % self.step if self.strides else int(n % self.step > 0) for n in values])
 
 
 #: A family speaks for sizes that are multiples of so many where it has been seen at one: there kernels are others.
