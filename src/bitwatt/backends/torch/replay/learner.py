@@ -116,7 +116,8 @@ class Learner(Ends):
             step.gap.heed(self._vouches)
             self.node.calm = step.gap.trusted
             step.node.alike = step.node.alike + 1 if step.gap.streak > 1 else 0
-            step.gap.seconds = _now() - self._time if self._time else 0.0
+            if self._time:  # else nobody knows when it began
+                step.gap.seconds = _now() - self._time
 
     def _gap_unseen(self, step: Step) -> None:
         gap = step.gap
