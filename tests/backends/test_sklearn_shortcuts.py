@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import make_classification
 from sklearn.decomposition import IncrementalPCA
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import GammaRegressor, LogisticRegression
 from sklearn.linear_model._linear_loss import LinearModelLoss
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
@@ -67,8 +70,49 @@ def test_what_an_inner_method_read_serves_the_outer_one():
         model.score(X, y)
         model.set_params(C=2.0)
         model.score(X, y)
-    seen = [(row.op.name.rpartition(".")[2], dict(row.op.args)["C"]) for row in session.run.ledger]
-    assert sorted(seen) == [(name, C) for name in ("decision_function", "predict", "score") for C in (1.0, 2.0)]
+    seen = [(row.op.name.rpartition(".")[2], dict(row.op.args).get("C")) for row in session.run.ledger]
+    told = [("decision_function", 1.0), ("decision_function", 2.0), ("score", 1.0), ("score", 2.0)]
+    assert sorted(one for one in seen if one[0] != "predict") == told
+    assert [one for one in seen if one[0] == "predict"] == [("predict", None)]  # it leaves all to decision_function
+
+
+def test_what_leaves_all_work_to_others_is_told_where_it_is_called_by_the_program():
+    X, y = make_classification(60, 5, random_state=0)
+    model = make_pipeline(StandardScaler(), LogisticRegression())
+    with bitwatt.measure("alone", keep=False, meter=False) as session:
+        model.fit(X, y).predict(X)
+    outer = {row.op.name: dict(row.op.args) for row in session.run.ledger if "." not in row.scope}
+    assert {name.rpartition(".")[2]: args["X"].shape for name, args in outer.items()} == {
+        "fit": (60, 5),
+        "predict": (60, 5),
+    }
+    with bitwatt.measure("searched", keep=False, meter=False) as session:
+        GridSearchCV(model, {"logisticregression__C": [0.1, 1.0]}, cv=3, refit=False).fit(X, y)
+    inner = {row.op.name: row for row in session.run.ledger if row.scope == "GridSearchCV.fold 1.Pipeline"}
+    assert inner["sklearn.pipeline.Pipeline.fit"].calls == 2
+    assert inner["sklearn.pipeline.Pipeline.fit"].op.args == ()
+    assert bitwatt.totals(session.run).missing == {}
+
+
+class Around(BaseEstimator):
+    def __init__(self, inner):
+        self.inner = inner
+
+    def fit(self, X, y=None):
+        self.inner.fit(X)
+        return self
+
+
+def test_an_estimator_that_learnt_in_a_fit_of_which_nothing_is_told_is_read_anew():
+    X = make_classification(60, 5, random_state=0)[0]
+    columns = ColumnTransformer([("scale", StandardScaler(), [0, 1])])
+    with bitwatt.measure("twice", keep=False, meter=False) as session:
+        columns.fit(X[:, :4])
+        columns.transform(X[:, :4])
+        Around(columns).fit(X)
+        columns.transform(X)
+    seen = [dict(row.op.args) for row in session.run.ledger if row.op.name.endswith("ColumnTransformer.transform")]
+    assert {(args["X"].shape[1], args["n_features_in_"]) for args in seen} == {(4, 4), (5, 5)}
 
 
 def test_a_note_that_cannot_be_read_loses_no_other(monkeypatch):
@@ -271,8 +315,8 @@ def test_a_fit_inside_a_fit_tells_for_both_only_if_nothing_was_added(monkeypatch
     monkeypatch.setattr(facts, "known", counted)
     with bitwatt.measure("scaled", keep=False, meter=False) as session:
         StandardScaler().fit_transform(X)
-    told = {row.op.name.rpartition(".")[2]: dict(row.op.args)["n_features_in_"] for row in session.run.ledger}
-    assert told == dict.fromkeys(["fit_transform", "fit", "partial_fit", "transform"], 5)
+    told = {row.op.name.rpartition(".")[2]: dict(row.op.args).get("n_features_in_") for row in session.run.ledger}
+    assert told == dict.fromkeys(["fit_transform", "partial_fit", "transform"], 5) | {"fit": None}  # it is hollow
     assert read == [("StandardScaler", True), ("StandardScaler", False)]  # partial_fit, and transform
     monkeypatch.setattr(StandardScaler, "fit", fit)
     with bitwatt.measure("scaled", keep=False, meter=False) as session:

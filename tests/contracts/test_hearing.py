@@ -1,4 +1,4 @@
-"""What a rule reads of the calls inside a fit is counted for its estimators: `hears` follows the rules."""
+"""What a rule reads of the calls inside a fit is counted for its estimators: `hears` and `hollow` follow the rules."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ pytest.importorskip("sklearn")
 
 from sklearn.utils import all_estimators
 
-from bitwatt.backends.sklearn import probes, readers
+from bitwatt.backends.sklearn import facts, probes, readers
 from bitwatt.backends.sklearn.names import METHODS, op_name
+from bitwatt.costs.paper_estimators import flops
 from bitwatt.formulas.inside import inside
+from bitwatt.records import Op, TensorSpec
 from bitwatt.registry import RULES
 
 readers.load()
@@ -90,3 +92,14 @@ def test_what_rules_read_is_heard() -> None:
     assert not deaf
     reading = {kind for kind, _, rule in cases if _read(rule)}
     assert len(reading) > 60  # the names are found at all
+
+
+def test_methods_of_which_nothing_is_told_are_free_everywhere() -> None:
+    kinds = [kind for _, kind in all_estimators()]
+    known = {op_name(kind, method, getattr(kind, method, None)) for kind in kinds for method in METHODS}
+    assert facts.hollow <= known  # they are called so
+    rules = {name: RULES.find(name) for name in facts.hollow}
+    assert {name for name, rule in rules.items() if rule is None or rule.function is not None} == set()
+    assert {
+        name for name in facts.hollow if flops(Op(name, (("X", TensorSpec((9, 3), "float64")),))) is not None
+    } == set()

@@ -37,6 +37,8 @@ Told = tuple[Known, Known, Items]
 #: never change, what is told of it by methods that are no fits, and how those values are compared.
 _last: dict[int, tuple[Any, tuple[Any, ...] | None, Told, Same]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
+#: Of calls of which nothing is told.
+NOTHING: tuple[Told, Given] = (Known(()), Known(()), ()), Given([], [], (), None)
 _settings: dict[tuple[Any, ...], Known] = {}
 _given: dict[tuple[Any, ...], Given] = {}
 
@@ -82,6 +84,11 @@ def whole(kind: str, *methods: str) -> None:
 def is_whole(kind: type, method: str) -> bool:
     names = (f"{parent.__module__}.{parent.__qualname__}" for parent in kind.__mro__)
     return any(method in _wholes.get(name, ()) for name in names)
+
+
+#: Names of ops that leave all work to methods they call. Inside of other calls nothing is told of them but that they
+#: were made: what they were given, and what their estimator has learnt, decides nothing.
+hollow: set[str] = set()
 
 
 def argument_names(function: Any) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ class Plan:
     """How calls of `function`, the method of a class, are watched. Who counts calls tells methods apart by it."""
 
     __slots__ = (
-        "fits", "function", "given", "kind", "look", "method", "name", "phase", "scope", "silent", "streams", "unheard",
+        "fits", "function", "given", "hollow", "kind", "look", "method", "name", "phase", "scope", "silent", "streams",
+        "unheard",
     )  # fmt: skip
 
     def __init__(self, kind: type, method: str, function: Any) -> None:
@@ -26,4 +27,5 @@ class Plan:
         self.phase = PHASES.get(method, "fit")
         self.look = results.looks_at(kind, method)
         self.name = op_name(kind, method, function)
+        self.hollow = self.name in facts.hollow
         self.given: facts.Given | None = None  # what the last call was given

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from bitwatt.backends.harvest import Folder, Harvest
 from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds, streams
-from bitwatt.backends.sklearn.calls import MANY, Calls
+from bitwatt.backends.sklearn.calls import MANY, Call, Calls
 from bitwatt.backends.sklearn.frames import Frame
 from bitwatt.backends.sklearn.plans import FITS, Plan
 from bitwatt.backends.text import TORCH, _torch_state
@@ -103,6 +103,11 @@ class EstimatorWatch:
         the same estimator that called this one."""
         try:
             estimator, known, seen = frame.estimator, frame.told, frame.probes
+            if plan.hollow and (caller or not frame.began):
+                if plan.fits and known is None:
+                    facts.outdated(estimator)
+                self._note(frame, (plan, *facts.NOTHING, ()), context)
+                return
             if plan.look is not None and (found := results.told(plan.look, estimator, args, result)) is not None:
                 seen[found] = 1
             if plan.fits:
@@ -116,16 +121,19 @@ class EstimatorWatch:
                     frame.told = known
             given = facts.given(args, kwargs, None if result is estimator else result, plan.given, plan.streams)
             plan.given = given
-            calls = self.calls.get(context) or self._calls(context)
-            waiting = calls.waiting
-            waiting.append((frame.phase, frame.scope, (plan, known, given, tuple(seen.items()) if seen else ())))
-            if len(waiting) >= MANY:
-                calls.count()
-                self.relieve(context)
+            self._note(frame, (plan, known, given, tuple(seen.items()) if seen else ()), context)
         except Exception as error:  # the user's program comes first
             self.lost(f"{type(frame.estimator).__name__}.{plan.method}", error)
         if frame.began and not caller:
             self.clock(frame, context)
+
+    def _note(self, frame: Frame, call: Call, context: Context) -> None:
+        calls = self.calls.get(context) or self._calls(context)
+        waiting = calls.waiting
+        waiting.append((frame.phase, frame.scope, call))
+        if len(waiting) >= MANY:
+            calls.count()
+            self.relieve(context)
 
     def lost(self, name: str, error: Exception) -> None:
         note = f"{name} could not be recorded: {type(error).__name__}: {error}"

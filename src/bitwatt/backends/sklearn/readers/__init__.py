@@ -1,5 +1,6 @@
 """What families of estimators tell beyond their attributes: one file each, with the readers of their fitted objects
-(`@facts`), the calls to count inside a fit (`probe`), and the methods that speak for all they call (`whole`)."""
+(`@facts`), the calls to count inside a fit (`probe`), the methods that speak for all they call (`whole`)
+and those of which nothing is told inside of others (`hollow`)."""
 
 import functools
 import importlib

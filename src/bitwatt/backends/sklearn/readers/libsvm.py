@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from numpy import count_nonzero, ndarray
@@ -14,28 +15,39 @@ def _dense(coefficients: Any) -> Any:
 
 
 def _bound(estimator: Any, coefficients: Any, weights: Any) -> Any:
-    """The largest value of each support vector's coefficient: C times its weights, or what the largest one has where C
-    is not what bounds them."""
+    """The largest value of support vectors' coefficients, one for all where it can be: C times its weights, or what the
+    largest one has where C is not what bounds them."""
     import numpy as np
 
-    support = estimator.support_
     if estimator._impl in ("nu_svc", "one_class"):
-        return np.full(len(support), coefficients.max(initial=0.0))
-    bound = np.full(len(support), float(estimator.C))
+        return coefficients.max(initial=0.0)
+    bound: Any = float(estimator.C)
     if weights.size:
-        bound *= weights[support]
+        bound = bound * weights[estimator.support_]
     if estimator._impl == "c_svc":
-        bound *= np.repeat(estimator.class_weight_, estimator._n_support)
+        of_classes = estimator.class_weight_
+        alike = len({*of_classes.tolist()}) == 1
+        bound = bound * (of_classes[0] if alike else np.repeat(of_classes, estimator._n_support))
     return bound
 
 
-def _by_class(which: Any, ends: Any) -> Any:
-    """For each row of coefficients and each class: how many of its support vectors."""
+def _by_class(which: Any, sizes: Any) -> Any:
+    """For each row of coefficients and each class: how many of its support vectors, which lie together."""
     import numpy as np
 
-    sums = np.zeros((which.shape[0], which.shape[1] + 1), dtype=int)
-    np.cumsum(which, axis=1, out=sums[:, 1:])
-    return np.diff(sums[:, ends], axis=1).tolist()
+    ends = np.cumsum(sizes)
+    if sizes.all():
+        return np.add.reduceat(which, ends - sizes, axis=-1, dtype=int)
+    sums = np.zeros((*which.shape[:-1], which.shape[-1] + 1), dtype=int)
+    np.cumsum(which, axis=-1, out=sums[..., 1:])
+    return np.diff(sums[..., [0, *ends]], axis=-1)
+
+
+@functools.lru_cache(100)
+def _pairs(classes: int) -> tuple[Any, Any]:
+    import numpy as np
+
+    return np.triu_indices(classes, 1)
 
 
 def _pair(estimator: Any, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -62,23 +74,23 @@ def _trained(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
         return pair
     coefficients = np.abs(_dense(estimator.dual_coef_))
     bound = _bound(estimator, coefficients, np.asarray(args[3] if len(args) > 3 else ())) * (1 - 1e-9)
-    iterations = [int(steps) for steps in np.ravel(estimator._num_iter)]
+    iterations = np.ravel(estimator._num_iter).tolist()
     stored = int(X.nnz) if hasattr(X, "tocsr") else -1
     classes = len(estimator._n_support) if estimator._impl in ("c_svc", "nu_svc") else 1
     if classes < 2:
         used = int((coefficients > 0).sum())
         problems: Any = ((int(X.shape[0]), sum(iterations), used, int((coefficients >= bound).sum())),)
         return (int(X.shape[0]), int(X.shape[1]), stored, problems)
-    rows = np.bincount(np.asarray(y).astype(int), minlength=classes)
-    ends = np.concatenate([[0], np.cumsum(estimator._n_support)])
-    used, at_bound = _by_class(coefficients > 0, ends), _by_class(coefficients >= bound, ends)
-    pairs = [(i, j) for i in range(classes) for j in range(i + 1, classes)]
-    iterations += [0] * (len(pairs) - len(iterations))
-    problems = [
-        (int(rows[i] + rows[j]), steps, used[j - 1][i] + used[i][j], at_bound[j - 1][i] + at_bound[i][j])
-        for (i, j), steps in zip(pairs, iterations, strict=False)
-    ]
-    return (int(X.shape[0]), int(X.shape[1]), stored, tuple(problems))
+    rows, sizes = np.bincount(np.asarray(y).astype(int), minlength=classes), np.asarray(estimator._n_support)
+    one, other = _pairs(classes)
+    which = np.empty((2, *coefficients.shape), dtype=bool)
+    np.greater(coefficients, 0, out=which[0])
+    np.greater_equal(coefficients, bound, out=which[1])
+    found = _by_class(which, sizes)
+    used, at_bound = (found[:, other - 1, one] + found[:, one, other]).tolist()
+    iterations += [0] * (len(one) - len(iterations))
+    problems = tuple(zip((rows[one] + rows[other]).tolist(), iterations, used, at_bound, strict=False))
+    return (int(X.shape[0]), int(X.shape[1]), stored, problems)
 
 
 for _name in ("_dense_fit", "_sparse_fit"):

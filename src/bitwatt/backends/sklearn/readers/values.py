@@ -170,7 +170,10 @@ def _arguments(estimator: Any, X: Any, vectors: Any) -> tuple[Any, ...] | None:
     if estimator.kernel not in ("rbf", "sigmoid") or len(X) * len(vectors) < _LOOKED_AT:
         return None
     rows, some = X[:: -(-len(X) // 16)].astype(float), vectors[:: -(-len(vectors) // 64)]
-    products, gamma = rows @ some.T, estimator._gamma
+    gamma = estimator._gamma
+    if estimator.kernel == "rbf" and -2 * gamma * (np.vdot(rows, rows) + np.vdot(some, some)) > _LOST:
+        return (0,)  # no two of them can be so far from each other
+    products = rows @ some.T
     if estimator.kernel == "rbf":
         squares = np.square(rows).sum(axis=1)[:, None] + np.square(some).sum(axis=1)
         return _per_thousand(gamma * (2 * products - squares) < _LOST)
