@@ -316,11 +316,11 @@ def test_attention_with_a_score_of_its_own() -> None:
     from torch.nn.attention.flex_attention import flex_attention
 
     def program(compiled: Callable[[Any], Any]) -> Step:
-        attend, q = compiled(flex_attention), torch.ones(1, 2, 64, 16)
+        attend, q, k, v = compiled(flex_attention), *torch.ones(3, 1, 2, 64, 16).unbind()
 
         def step() -> None:
             with torch.no_grad():
-                attend(q, q, q, score_mod=lambda score, b, h, i, j: score + i - j)
+                attend(q, k, v, score_mod=lambda score, b, h, i, j: score + i - j)
 
         return step
 

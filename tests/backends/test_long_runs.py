@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import tracemalloc
 
 import pytest
@@ -15,6 +16,7 @@ import bitwatt
 from bitwatt import context, folding
 from bitwatt.backends.sklearn import watch as estimators
 from bitwatt.backends.torch import compact, dataloader, scopes, state, watch
+from bitwatt.backends.torch.replay import learner, lessons, memory
 from bitwatt.pricing import cost_models
 
 KEYS = ("phase", "scope", "op", "kind", "precision", "part")
@@ -75,6 +77,37 @@ def test_a_thread_keeps_so_many_calls_and_no_more(little_room):
     assert max(kept) <= compact.LIMIT + 2 * compact.STEP
     assert bitwatt.totals(run, "macs").total == sum(n * 2 * 3 for n in range(1, 2000))
     assert bitwatt.totals(run).coverage.free == 2 * 1999
+
+
+def test_what_was_credited_at_many_sizes_is_written_in_parts_and_in_nobodys_time(little_room, monkeypatch):
+    monkeypatch.setattr(compact, "LIMIT", 1500)
+    monkeypatch.setattr(memory, "_SIZES", 100)
+    monkeypatch.setattr(memory, "_WRITTEN", 60)
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    kept, credits, relieve = [], [], compact.relieve
+
+    def slowly(watched, thread):
+        kept.append(sum(map(len, thread.counts.values())))
+        credits.append(sum(type(call) is lessons.Credit for counts in thread.counts.values() for call in counts))
+        time.sleep(0.02)
+        relieve(watched, thread)
+
+    def lengths() -> None:
+        model = nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.LayerNorm(3), nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        for n in range(1, 400):
+            optimizer.zero_grad()
+            model(torch.ones(n, 2)).mean().backward()
+            optimizer.step()
+
+    whole = measured(lengths, exactness="always")
+    monkeypatch.setattr(compact, "relieve", slowly)
+    run = measured(lengths)
+    assert run.replay.replayed > 300
+    assert max(credits) <= 3 * memory._SIZES  # a step has three marks
+    assert max(kept) <= compact.LIMIT + memory._WRITTEN + 40 + max(credits)  # a stretch has fewer calls than 40
+    assert run.replay.paused < 0.02 * len(kept) / 2
+    same(run, whole)
 
 
 def test_calls_that_no_rule_covers_stay_named(little_room):

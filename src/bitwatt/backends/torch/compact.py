@@ -74,45 +74,50 @@ def _kept(state: ThreadState) -> int:
 
 
 def _fold(watch: TorchWatch, state: ThreadState, kept: int, target: int) -> int:
+    """Fold ops one after the other, those with the most sizes first: layers that are alike make the same calls."""
     watch.scopes.settle()
     layers = watch.scopes.layers()
     folders: dict[Token, Folder] = {}
-    decoded: dict[Any, Op] = {}  # layers that are alike make the same calls
-    places = [(place, counts) for store in (state.counts, state.pending) for place, counts in store.items()]
-    for place, counts in sorted(places, key=lambda item: -len(item[1])):
-        if kept <= target or len(counts) <= SIZES:
-            break
-        token = place[0].token
-        if token.folder is not None:
-            folder = folders.setdefault(token, token.folder(layers))
+    groups: dict[str, list[tuple[Place, Counts, list[Any]]]] = {}
+    for place, counts in [*state.counts.items(), *state.pending.items()]:
+        if place[0].token.folder is not None and len(counts) > SIZES:
+            for name, calls in _by_name(counts).items():
+                groups.setdefault(name, []).append((place, counts, calls))
+    for found in sorted(groups.values(), key=lambda one: -sum(len(calls) for *_, calls in one)):
+        decoded: dict[Any, Op] = {}
+        for place, counts, calls in found:
+            if kept <= target:
+                return kept
+            token = place[0].token
+            folder = folders.get(token) or folders.setdefault(token, token.folder(layers))  # type: ignore[misc]
+            calls.sort(key=lambda call: 0 if _is_folded(call) else counts[call][0])
+            taken = calls[: max(kept - target, SIZES) + 1]  # those made least often
+            phase = phase_path(place[2], place[1], place[0].phases)
+            made = folder.fold(
+                phase, watch.scopes.final(place[3]), ((_op(one, decoded), counts[one][0]) for one in taken)
+            )
             before = len(counts)
-            _fold_place(folder, place, watch.scopes.final(place[3]), counts, kept - target, decoded)
+            state.moves += 1  # who reads meanwhile begins anew
+            for one in taken:
+                del counts[one]
+            for op in made:
+                counts[op] = [1]
+            state.moves += 1
             kept -= before - len(counts)
     return kept
 
 
-def _fold_place(folder: Folder, place: Place, scope: str, counts: Counts, excess: int, decoded: dict[Any, Op]) -> None:
-    """Fold about `excess` calls, ops with the most sizes first, and of those the calls made least often."""
-    context, base, found, _ = place
-    phase = phase_path(found, base, context.phases)
+def _by_name(counts: Counts) -> dict[str, list[Any]]:
+    """Calls that can be folded, where one op has many sizes."""
     groups: dict[str, list[Any]] = {}
     for call in counts:
         if (name := _name(call)) is not None:
             groups.setdefault(name, []).append(call)
-    for calls in sorted(groups.values(), key=len, reverse=True):
-        if len(calls) <= SIZES or excess <= 0:
-            break
-        calls.sort(key=lambda call: 0 if isinstance(call, Op) and call.folded is not None else counts[call][0])
-        taken = [(call, counts.pop(call)[0]) for call in calls[: max(excess, SIZES) + 1]]
-        excess -= len(taken) - 1
-        try:
-            made = [(op, 1) for op in folder.fold(phase, scope, ((_op(call, decoded), n) for call, n in taken))]
-        except BaseException:
-            made = taken
-            raise
-        finally:
-            for call, n in made:
-                counts.setdefault(call, [0])[0] += n
+    return {name: calls for name, calls in groups.items() if len(calls) > SIZES}
+
+
+def _is_folded(call: Any) -> bool:
+    return isinstance(call, Op) and call.folded is not None
 
 
 def _name(call: Any) -> str | None:
@@ -127,6 +132,8 @@ def _op(call: Any, decoded: dict[Any, Op]) -> Op:
         return call
     op = decoded.get(call)
     if op is None:
+        if len(decoded) >= OPS:
+            decoded.clear()
         plan, *rest = call
         op = decoded[call] = decode(plan.func, *rest)
     return op

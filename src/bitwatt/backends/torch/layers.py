@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -30,14 +30,24 @@ _SAMPLE, _SPARSE = 4096, 0.02
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Look at tensors without a trace in graphs being traced, in modes, or in what is counted."""
+    """Look at tensors without a trace in graphs being traced, in modes, in transforms such as vmap (which would wrap
+    all that is computed), or in what is counted."""
     tracing = torch._C._get_tracing_state()
     torch._C._set_tracing_state(None)
     try:
-        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad(), waiting():
+        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.no_grad(), waiting(), _untransformed():
             yield
     finally:
         torch._C._set_tracing_state(tracing)
+
+
+def _untransformed() -> AbstractContextManager[Any]:
+    if torch._C._functorch.peek_interpreter_stack() is None:
+        return nullcontext()
+    from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
+
+    outside: AbstractContextManager[Any] = temporarily_clear_interpreter_stack()
+    return outside
 
 
 def prepare() -> None:
@@ -162,6 +172,8 @@ def dense_among(weights: Iterable[Any]) -> frozenset[int]:
 def _sample(weight: Any) -> Tensor | None:
     """Some values of a plain matrix."""
     if type(weight) not in (Tensor, nn.Parameter) or weight.layout is not torch.strided or weight.is_meta:
+        return None
+    if torch._C._functorch.is_functorch_wrapped_tensor(weight):  # in a transform it has no values of its own
         return None
     if not weight.is_floating_point() or weight.dim() < 2 or not weight.numel() or weight.dtype.itemsize == 1:
         return None

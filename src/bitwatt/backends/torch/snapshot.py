@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.harvest import Harvest
+from bitwatt.backends.torch.compact import Gathering
 from bitwatt.backends.torch.replay.lessons import Credit
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Place, ThreadState
 from bitwatt.context import Token, phase_path
-from bitwatt.ledger import Ledger
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.learner import Learner
@@ -28,7 +28,7 @@ _EVALUATION = {**_TRAINING, AFTER: "other", FORWARD: "inference"}
 
 
 def snapshot(watch: TorchWatch, token: Token) -> Harvest:
-    ledger, seconds = Ledger(), dict[str, float]()
+    ledger, seconds = Gathering(token, watch.scopes), dict[str, float]()
     watch.scopes.settle()  # models may have come since the last look
     for state in list(watch.everyone):
         for phase, scope, call, calls in counted(watch, state, token):

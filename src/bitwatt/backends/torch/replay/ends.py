@@ -10,7 +10,7 @@ import torch
 
 from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.laps import Laps
-from bitwatt.backends.torch.replay.memory import FETCH, flush
+from bitwatt.backends.torch.replay.memory import FETCH
 from bitwatt.backends.torch.replay.pace import stepping
 
 if TYPE_CHECKING:
@@ -59,8 +59,10 @@ class Ends(Laps):
         ending = self._ending() if between else None
         blocks = self._close_row(ended=ending is not None) if between and self.lane is not None else None
         self._leave_lane()
-        for lesson in self._lessons():
-            flush(self.state, lesson)
+        began, lessons = _now(), list(self._lessons())
+        self._flush(lessons)
+        self._spent(_now() - began)
+        for lesson in lessons:
             if lesson.changes and lesson.replays and token.exactness == "sample":
                 tally.samples.append((lesson.uncertainty, lesson.samples))
         if self.state.resting is not None and self.step is None and self.context and self.context.token is token:

@@ -290,6 +290,12 @@ class _Stretch:
         return found if agrees else None
 
 
+def tells_apart(sizes: Sizes, others: Sizes) -> bool:
+    """Whether equal sizes have equal counterparts."""
+    pairs = set(zip(sizes, others, strict=False))
+    return len(pairs) == len({one for one, _ in pairs})
+
+
 def exchanged(rows: Rows, sizes: Sizes, others: Sizes) -> Rows:
     """The same calls where sizes are others: each integer that was one of `sizes` becomes its counterpart."""
     counterparts = {a: b for a, b in zip(sizes, others, strict=False) if a != b}

@@ -123,7 +123,7 @@ class Learner(Ends):
         gap = step.gap
         if not gap.known:  # nobody expected this mark here: what led to it is taken from what led to others
             self.tally.assumed += 1
-            twin = next((s for s in step.node.steps.values() if s.gap.known), self.node.usual)
+            twin = step.node.twin(step.sizes) or self.node.usual
             gap.assume(twin.gap if twin else None, twin.sizes if twin else (), step.sizes)
             self._watch(gap)
         elif gap.assumed:

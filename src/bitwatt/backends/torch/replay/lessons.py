@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
-from bitwatt.backends.torch.replay.families import Families, Family, Kin, Log, Rows, exchanged
+from bitwatt.backends.torch.replay.families import Families, Family, Kin, Log, Rows, exchanged, tells_apart
 from bitwatt.backends.torch.replay.marks import Sizes
 from bitwatt.backends.torch.state import Counts, Place
 from bitwatt.backends.torch.trail import NOTHING, Stretch
@@ -314,6 +314,12 @@ class Node:
         """A step that came after this event, and whose way there is known."""
         steps = self.heir.steps.values() if self.heir is not None else ()
         return next((step for step in steps if step.gap.known), None)
+
+    def twin(self, sizes: Sizes) -> Step | None:
+        """A step at other sizes, the way to which is known: the last one of which it can be told what each size became,
+        if there is one. Where batch and width are both 2, a 2 may become either."""
+        known = [step for step in reversed(self.steps.values()) if step.gap.known]
+        return next((step for step in known if tells_apart(step.sizes, sizes)), known[-1] if known else None)
 
     def foresees(self, sizes: Sizes) -> bool:
         """From here to the end of the unit, as it last went, what begins with sizes never seen can be worked out."""

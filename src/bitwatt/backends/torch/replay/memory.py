@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +14,7 @@ from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.families import Log, Rows
 from bitwatt.backends.torch.replay.functions import Function
 from bitwatt.backends.torch.replay.lanes import Lane, write
-from bitwatt.backends.torch.replay.lessons import Lesson, Node, Step
+from bitwatt.backends.torch.replay.lessons import Credit, Lesson, Node, Step
 from bitwatt.backends.torch.replay.marks import Sizes, Structures, split
 from bitwatt.backends.torch.replay.swift import FIRST, Row
 
@@ -33,6 +33,8 @@ CALL, BACKWARD, STEP, FETCH = "call", "backward", "step", "fetch"
 _MARKS, _WEIGHT = 2_048, 200_000
 #: Sizes remembered at one mark.
 _SIZES = 2_048
+#: Calls that are written to the counts at once, before it is asked whether there is room.
+_WRITTEN = 10_000
 
 
 class Memory:
@@ -141,19 +143,42 @@ class Memory:
 
     def _clear(self) -> None:
         """A program that is never the same for long (models made anew, names in arguments): an empty tree."""
-        for lesson in self._lessons():
-            flush(self.state, lesson)
+        began = _now()
+        self._flush(self._lessons())
         self.starts, self._led, self._marks, self._weight = {}, {}, 0, 0
+        self._spent(_now() - began)
         self._begin_unit(None)
-        self._relieve(self.state)
 
     def _forget(self, node: Node) -> None:
-        for step in node.steps.values():
-            flush(self.state, step.gap)
-            flush(self.state, step.event)
+        began = _now()
+        self._flush(lesson for step in node.steps.values() for lesson in (step.gap, step.event))
+        self._relieved(spend(self.state, counts, credit) for counts, credit in self._credits())
         node.steps.clear()
         self.node.quick.clear()
+        self._spent(_now() - began)
+
+    def _credits(self) -> list[tuple[Counts, Credit]]:
+        """Those that have got their phases, and where they stand: each holds on to a lesson."""
+        return [(counts, call) for counts in self.state.counts.values() for call in counts if type(call) is Credit]
+
+    def _flush(self, lessons: Iterable[Lesson]) -> None:
+        """Write what was credited to the counts."""
+        self._relieved(flush(self.state, lesson) for lesson in lessons)
+
+    def _relieved(self, parts: Iterable[int]) -> None:
+        """What is written in parts of so many calls: at thousands of sizes it is more than is to be kept, so room is
+        made on the way."""
+        written = 0
+        for part in parts:
+            written += part
+            if written > _WRITTEN:
+                self._relieve(self.state)
+                written = 0
         self._relieve(self.state)
+
+    def _spent(self, seconds: float) -> None:
+        """Time of ours: it is not to pass for that of code which nobody knows."""
+        self._time, self._began = self._time and self._time + seconds, self._began + seconds
 
     def _numbered(self, step: Step) -> int:
         step.number = next(self._numbers)
@@ -254,18 +279,31 @@ class Memory:
         return self.state.counts_at((place[0], place[1], meaning[place[2]], place[3]))
 
 
-def flush(state: ThreadState, lesson: Lesson) -> None:
-    """Write what was credited so far to the counts."""
+def flush(state: ThreadState, lesson: Lesson) -> int:
+    """Write what was credited so far to the counts: how many different calls it is."""
     times, laps = lesson.replays - lesson.flushed, lesson.laps
     if not times and not laps:
-        return
+        return 0
     state.moves += 1
     lesson.flushed, lesson.laps = lesson.flushed + times, 0
     if laps:
         write(state, lesson, laps)
-    for place, keys in lesson.rows.items() if times else ():
+    rows = lesson.rows
+    for place, keys in rows.items() if times else ():
         if place[2][0] != "?":  # those stand in the counts already
             counts = state.counts_at(place)
             for key, n in keys.items():
                 counts.setdefault(key, [0])[0] += n * times
     state.moves += 1
+    return sum(map(len, rows.values()))
+
+
+def spend(state: ThreadState, counts: Counts, credit: Credit) -> int:
+    """Put in the place of a credit what it stands for: how many different calls it is."""
+    rows = credit.rows
+    state.moves += 1
+    times = counts.pop(credit)[0]
+    for key, n in rows.items():
+        counts.setdefault(key, [0])[0] += n * times
+    state.moves += 1
+    return len(rows)
