@@ -143,7 +143,8 @@ def test_a_pipeline_does_the_work_of_one_process_in_microbatches(piped):
 
 def test_what_stages_do_to_learn_their_shapes_has_a_phase_of_its_own(piped):
     job, expected, _ = piped
-    shapes = job.phases["learning shapes/forward"]
+    looks = [name for name in ("learning shapes/forward", "learning shapes/inference") if name in job.phases]
+    (shapes,) = [job.phases[name] for name in looks]  # the latter where torch makes no graph of it, as 2.8 does not
     assert shapes.total[0] * rank_programs.STEPS * rank_programs.MICROBATCHES == expected["forward"]
     assert shapes.once == (0, 0)
     assert "stages of the pipeline ran once to learn their shapes: " in render(job)
