@@ -101,7 +101,7 @@ def _fold(watch: TorchWatch, state: ThreadState, kept: int, target: int) -> int:
             for one in taken:
                 del counts[one]
             for op in made:
-                counts[op] = [1]
+                counts.setdefault(op, [0])[0] += 1
             state.moves += 1
             kept -= before - len(counts)
     return kept
