@@ -79,6 +79,15 @@ def test_a_thread_keeps_so_many_calls_and_no_more(little_room):
     assert bitwatt.totals(run).coverage.free == 2 * 1999
 
 
+def lengths() -> None:
+    model = nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.LayerNorm(3), nn.Linear(3, 1))
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for n in range(1, 400):
+        optimizer.zero_grad()
+        model(torch.ones(n, 2)).mean().backward()
+        optimizer.step()
+
+
 def test_what_was_credited_at_many_sizes_is_written_in_parts_and_in_nobodys_time(little_room, monkeypatch):
     monkeypatch.setattr(compact, "LIMIT", 1500)
     monkeypatch.setattr(memory, "_SIZES", 100)
@@ -92,14 +101,6 @@ def test_what_was_credited_at_many_sizes_is_written_in_parts_and_in_nobodys_time
         time.sleep(0.02)
         relieve(watched, thread)
 
-    def lengths() -> None:
-        model = nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.LayerNorm(3), nn.Linear(3, 1))
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        for n in range(1, 400):
-            optimizer.zero_grad()
-            model(torch.ones(n, 2)).mean().backward()
-            optimizer.step()
-
     whole = measured(lengths, exactness="always")
     monkeypatch.setattr(compact, "relieve", slowly)
     run = measured(lengths)
@@ -108,6 +109,19 @@ def test_what_was_credited_at_many_sizes_is_written_in_parts_and_in_nobodys_time
     assert max(kept) <= compact.LIMIT + memory._WRITTEN + 40 + max(credits)  # a stretch has fewer calls than 40
     assert run.replay.paused < 0.02 * len(kept) / 2
     same(run, whole)
+
+
+def test_a_run_that_is_read_under_way_holds_no_more_after_it(monkeypatch):
+    """What stands for steps of many sizes is worked out for the reader, and not kept."""
+    monkeypatch.setattr(learner, "_SHARE", 0.0)
+    with bitwatt.measure("under way", keep=False, meter=False) as session:
+        lengths()
+        seen = watch.active.snapshot(session._token).ledger
+        here = [call for counts in watch.active.states.here.counts.values() for call in counts]
+        credits = [call for call in here if type(call) is lessons.Credit and call.lesson.predicted is not None]
+        assert len(credits) > 300
+        assert [credit for credit in credits if credit._rows is not None] == []
+    assert sum(row.calls for row in seen) == sum(row.calls for row in session.run.ledger)
 
 
 def test_calls_that_no_rule_covers_stay_named(little_room):

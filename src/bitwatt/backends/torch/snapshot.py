@@ -8,11 +8,12 @@ as if it ended well.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.torch.compact import Gathering
+from bitwatt.backends.torch.replay.families import Rows
 from bitwatt.backends.torch.replay.lessons import Credit
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Place, ThreadState
 from bitwatt.context import Token, phase_path
@@ -48,8 +49,29 @@ def snapshot(watch: TorchWatch, token: Token) -> Harvest:
 def counted(watch: TorchWatch, state: ThreadState, token: Token) -> Iterator[tuple[str, str, Any, int]]:
     """Phase, scope, call, and how often."""
     names = _names(state)
-    for (context, base, found, scope), call, calls in _whole(state, lambda: [*_calls(state, token)]):
-        yield phase_path(names.get(found, found), base, context.phases), watch.scopes.final(scope), call, calls
+    for found in _whole(state, lambda: [*_calls(state, token)]):
+        for (context, base, phase, scope), call, calls in _each(*found):
+            if context.token is token:
+                yield phase_path(names.get(phase, phase), base, context.phases), watch.scopes.final(scope), call, calls
+
+
+class Owed(NamedTuple):
+    """What a lesson was credited that is not written to the counts yet. There may be thousands, one for each size: they
+    are worked out one after the other."""
+
+    rows: Callable[[], Rows]
+    final: Mapping[Place, Place] | None  # where calls went that had no phase; else those stand in the counts
+
+
+def _each(place: Place | None, call: Any, times: int) -> Iterator[tuple[Place, Any, int]]:
+    if type(call) is Owed:
+        for at, keys in call.rows().items():
+            if call.final is not None or at[2][0] != "?":
+                to = at if call.final is None else call.final.get(at, at)
+                yield from ((to, key, n * times) for key, n in keys.items())
+    elif place is not None:
+        rows = call.rows if type(call) is Credit else {call: 1}
+        yield from ((place, key, n * times) for key, n in rows.items())
 
 
 def spent(state: ThreadState, token: Token) -> dict[str, float]:
@@ -82,31 +104,21 @@ def _spans(state: ThreadState) -> Iterator[tuple[Any, float]]:
         yield from zip(lane.spans(), lane.unwritten(more), strict=True)
 
 
-def _calls(state: ThreadState, token: Token) -> Iterator[tuple[Place, Any, int]]:
+def _calls(state: ThreadState, token: Token) -> Iterator[tuple[Place | None, Any, int]]:
     """Every call counted or credited for a session."""
     for place, counts in [*list(state.counts.items()), *list(state.pending.items())]:
-        if place[0].token is not token:
-            continue
-        for call, cell in list(counts.items()):
-            if type(call) is Credit:
-                for key, n in list(call.rows.items()):
-                    yield place, key, n * cell[0]
-            else:
-                yield place, call, cell[0]
+        if place[0].token is token:
+            yield from ((place, call, cell[0]) for call, cell in list(counts.items()))
     if state.learner is not None:
-        yield from _credited(state.learner, token)
+        yield from _credited(state.learner)
 
 
-def _credited(learner: Learner, token: Token) -> Iterator[tuple[Place, Any, int]]:
-    """What was replayed and not written to the counts yet."""
-    laps = [(lesson, n, lesson.final) for lane, n in learner.under_way()
-            for step in lane.steps for lesson in (step.gap, step.event)]  # fmt: skip
+def _credited(learner: Learner) -> Iterator[tuple[None, Owed, int]]:
+    laps = [(lesson, n) for lane, n in learner.under_way() for step in lane.steps for lesson in (step.gap, step.event)]
     lessons = [*learner._lessons()]
-    laps += [(lesson, lesson.laps, lesson.final) for lesson in lessons]
-    replays = [(lesson, lesson.replays - lesson.flushed, None) for lesson in lessons]
-    for lesson, times, final in [*laps, *replays]:
-        for place, keys in list(lesson.rows.items()) if times else ():
-            at = place if final is None else final.get(place, place)
-            if at[0].token is token and (final is not None or place[2][0] != "?"):  # else it stands in the counts
-                for key, n in list(keys.items()):
-                    yield at, key, n * times
+    for lesson, times in [*laps, *((lesson, lesson.laps) for lesson in lessons)]:
+        if times:
+            yield None, Owed(lesson.source, dict(lesson.final)), times
+    for lesson in lessons:
+        if times := lesson.replays - lesson.flushed:
+            yield None, Owed(lesson.source, None), times

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.torch.replay.checks import compiled_frames
@@ -108,6 +109,14 @@ class Lesson:
             return self.predicted[0].rows(self.predicted[1]) if self.predicted is not None else {}
         return self._rows
 
+    @property
+    def source(self) -> Callable[[], Rows]:
+        """What its rows are now, to be worked out later."""
+        rows, predicted = self._rows, self.predicted
+        return (
+            partial(predicted[0].rows, predicted[1]) if rows is None and predicted is not None else lambda: rows or {}
+        )
+
     def foresee(self, family: Family, sizes: Sizes) -> None:
         self.predicted = (family, sizes)
 
@@ -138,7 +147,7 @@ class Lesson:
             if family is not None:
                 family.misses(refuted=True)
             for _, credit in self._later or ():
-                credit.rows  # noqa: B018  those that stand for what was known until now
+                credit.keep()
             self.streak = 1
             self.changes += expected is not None
             self._rows, self._later, self.predicted = rows, None, None
@@ -205,9 +214,12 @@ class Credit:
 
     @property
     def rows(self) -> dict[Any, int]:
-        if self._rows is None:  # those of now: a later look may find others
-            self._rows = self.lesson.rows[self.place]
-        return self._rows
+        return self.lesson.rows[self.place] if self._rows is None else self._rows
+
+    def keep(self) -> None:
+        """It stands for what is known until now: a look has found something else. Not before, as there may be thousands
+        of sizes."""
+        self._rows = self.rows
 
 
 class Step:
