@@ -94,8 +94,10 @@ def add(state: ThreadState, lesson: Lesson, times: int) -> None:
         write(state, lesson, times)
 
 
-def write(state: ThreadState, lesson: Lesson, times: int) -> None:
-    for place, keys in lesson.rows.items():
+def write(state: ThreadState, lesson: Lesson, times: int) -> int:
+    """Returns how many different calls it is."""
+    rows = lesson.rows
+    for place, keys in rows.items():
         at: Place = lesson.final.get(place, place)
         counts = state.counts_at(at)
         for key, n in keys.items():
@@ -104,3 +106,4 @@ def write(state: ThreadState, lesson: Lesson, times: int) -> None:
                 counts[key] = [n * times]
             else:
                 cell[0] += n * times
+    return sum(map(len, rows.values()))

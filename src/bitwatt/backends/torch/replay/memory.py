@@ -286,16 +286,15 @@ def flush(state: ThreadState, lesson: Lesson) -> int:
         return 0
     state.moves += 1
     lesson.flushed, lesson.laps = lesson.flushed + times, 0
-    if laps:
-        write(state, lesson, laps)
-    rows = lesson.rows
-    for place, keys in rows.items() if times else ():
+    written = write(state, lesson, laps) if laps else 0
+    rows = lesson.rows if times else {}
+    for place, keys in rows.items():
         if place[2][0] != "?":  # those stand in the counts already
             counts = state.counts_at(place)
             for key, n in keys.items():
                 counts.setdefault(key, [0])[0] += n * times
     state.moves += 1
-    return sum(map(len, rows.values()))
+    return written + sum(map(len, rows.values()))
 
 
 def spend(state: ThreadState, counts: Counts, credit: Credit) -> int:
