@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from bitwatt.backends.torch import dataloader
 from bitwatt.backends.torch.replay import learner, memory, rows, swift
 
 
@@ -15,7 +16,7 @@ class ByHand:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
         monkeypatch.setattr(time, "perf_counter", self._told)
-        for module in (learner, memory, rows, swift):
+        for module in (dataloader, learner, memory, rows, swift):
             monkeypatch.setattr(module, "_now", self._told)
 
     def _told(self) -> float:

@@ -9,6 +9,7 @@ import torch
 from clock_by_hand import ByHand, Lasts
 from replay_programs import mlp, train
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, dataloader
 
 import bitwatt
 from bitwatt.backends.torch.replay import checks, learner, lessons
@@ -121,6 +122,52 @@ def test_it_is_not_told_where_the_allocator_vouches(allocator: Allocator, monkey
     assert replay.pauses == 1
     assert verdict(run).startswith("exact")
     assert not any("s more passed than is known" in note for note in run.notes)
+
+
+class Slow(Dataset[Tensor]):
+    """By a clock that is set a sample takes 0.1 s, and one in each round 20 s: read here, or waited for."""
+
+    def __init__(self, clock: ByHand, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.clock, self.workers, self.read = clock, workers, 0
+        kind = dataloader._MultiProcessingDataLoaderIter
+        wait = kind._next_data
+        monkeypatch.setattr(kind, "_next_data", lambda loader: (self.take(), wait(loader))[1])
+
+    def __len__(self) -> int:
+        return 150
+
+    def __getitem__(self, index: int) -> Tensor:
+        if not self.workers:
+            self.take()
+        return torch.ones(12)
+
+    def take(self) -> None:
+        self.read += 1
+        self.clock.now += 20.0 if self.read % 150 == 120 else 0.1
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("pause", [0.0, 20.0])
+def test_what_a_loader_is_waited_for_is_no_code_that_nobody_knows(
+    workers: int, pause: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the program itself does for so long is still told, in the same round."""
+    clock, model = ByHand(monkeypatch), mlp()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = DataLoader(Slow(clock, workers, monkeypatch), batch_size=1, num_workers=workers)
+    with bitwatt.measure(keep=False) as session:
+        for _ in range(2):
+            for i, x in enumerate(loader):
+                clock.now += pause if i == 100 else 0.0
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                optimizer.step()
+    assert session.run is not None
+    replay = session.run.replay
+    assert replay is not None
+    assert replay.replayed > 200
+    assert replay.pauses == (2 if pause else 0)
+    assert replay.paused == pytest.approx(2 * pause, rel=0.05)
 
 
 class Opaque(nn.Module):

@@ -7,6 +7,7 @@ import os
 import pickle
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from bitwatt.records import Op
 if TYPE_CHECKING:
     from bitwatt.backends.torch.watch import TorchWatch
 
+_now = time.perf_counter
 #: torch's own loop, taken before any session put ours in its place.
 _LOOP = _utils.worker._worker_loop
 
@@ -82,10 +84,13 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         if getattr(self, "_workers", None) and context is not None and _started_in(self) is not context.token:
             watch.notes[_UNSEEN] = None
         state = watch.states.here
-        learner = state.learner
+        learner, began = state.learner, _now()
         frame = loading(state)
         try:
-            return original_next(self)
+            batch = original_next(self)
+            if learner is not None and getattr(self, "_workers", None):  # else datasets run here
+                learner.loaded(began)
+            return batch
         except StopIteration:
             if learner is not None and not state.pace.mute and graph_task() < 0:
                 learner.halts()
@@ -100,10 +105,13 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
             self._bitwatt_token = context.token
             spool = str(watch.spool.path(context.token))
             _utils.worker._worker_loop = functools.partial(worker_loop, spool, context.phases, context.token.folder)
+        learner, began = watch.states.here.learner if watch.on else None, _now()
         try:
             original_iter(self, loader)
         finally:
             _utils.worker._worker_loop = _LOOP
+        if learner is not None:
+            learner.loaded(began)
 
     def watched_fetch(self: Any, index: Any) -> Any:
         state = watch.states.here
@@ -117,13 +125,14 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
         return fetch_event(state, self, index)
 
     def run(learner: Any, fetcher: Any, index: Any) -> Any:
-        learner.pace.mute = ADDED
+        learner.pace.mute, began = ADDED, _now()
         try:
             batch = original_fetch(fetcher, index)
         except BaseException:
             learner.abort()
             raise
         learner.pace.mute = 0
+        learner.loaded(began)
         return batch
 
     def fetch_event(state: ThreadState, fetcher: Any, index: Any) -> Any:

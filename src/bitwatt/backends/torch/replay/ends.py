@@ -69,7 +69,8 @@ class Ends(Laps):
             tally.gaps += blocks != 0 or ending is not None  # code after the last event ran unseen
             self._book(ending, tally)
             ended = _now() if token.ended is None else token.ended
-            spent = ended - (self._time or self._began)  # the latter where laps were taken the swiftest way
+            began = self._time or self._began  # the latter where laps were taken the swiftest way
+            spent = ended - began - self.loading(began)
             if spent > max(NOISE, PAUSE * self._unit_seconds):
                 tally.pause(spent)
             tally.tail += spent if spent > max(_TAIL, 2 * self._unit_seconds) else 0.0

@@ -84,9 +84,9 @@ class Laps(Watched):
         if self._expected is not None:
             self._count_blocks(lane)
         self.at = 0
-        spent, self._began = self._time - self._began, self._time
-        if spent > PAUSES * self._unit_seconds + NOISE:
-            self.paused(spent)
+        began, self._began = self._began, self._time
+        if self._time - began > PAUSES * self._unit_seconds + NOISE:
+            self.lingered(began, self._time)
         start = self.starts.get(lane.then.form)
         if start is None or not start.safe or start.lane is None or not start.lane.trusted:
             self._close_row()

@@ -117,7 +117,7 @@ class Learner(Ends):
             self.node.calm = step.gap.trusted
             step.node.alike = step.node.alike + 1 if step.gap.streak > 1 else 0
             if self._time:  # else nobody knows when it began
-                step.gap.seconds = _now() - self._time
+                step.gap.seconds = _now() - self._time - self.loading(self._time)
 
     def _gap_unseen(self, step: Step) -> None:
         gap = step.gap
@@ -134,7 +134,7 @@ class Learner(Ends):
             self._watch(gap)
         else:
             self.tally.gaps += 1
-            spent = _now() - self._time if self._time else 0.0
+            spent = _now() - self._time - self.loading(self._time) if self._time else 0.0
             if spent > _LONGER * gap.seconds + NOISE and spent > PAUSE * self._unit_seconds:
                 self.tally.pause(spent - gap.seconds)
                 self.node.calm = False  # the next one is watched

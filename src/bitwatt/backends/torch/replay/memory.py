@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ _MARKS, _WEIGHT = 2_048, 200_000
 _SIZES = 2_048
 #: Calls that are written to the counts at once, before it is asked whether there is room.
 _WRITTEN = 10_000
+#: Times that loaders were waited for which are remembered: those of one lap matter.
+_WAITS = 64
 
 
 class Memory:
@@ -92,6 +95,7 @@ class Memory:
         self._until_peek = self._laps_since_peek = 0
         self._random = random.Random(0)  # so that what a program does every so often is not missed each time
         self._swift_from = 0.0
+        self._waits: deque[tuple[float, float]] = deque(maxlen=_WAITS)  # for loaders: when they began, and seconds
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
         self._unresolved: list[tuple[Lesson, Any]] = []
         self._opening: list[Step] = []  # a unit that began where none had ended

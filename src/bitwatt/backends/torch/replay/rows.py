@@ -55,10 +55,21 @@ class Rows(Memory):
         if len(lanes) > 1:
             self.state.trail.mark(self.seq, lane.row.trail)
 
-    def paused(self, spent: float) -> None:
-        """A lap has taken much longer than one used to."""
-        lanes = 1 if self.swift is None else len(self.swift.lanes)
-        self.tally.pause(spent - lanes * self._unit_seconds)
+    def lingered(self, began: float, now: float) -> None:
+        """A lap has taken much longer than one used to: a pause, unless a loader was waited for."""
+        usual = self._unit_seconds * (1 if self.swift is None else len(self.swift.lanes))
+        spent = now - began - self.loading(began)
+        if spent > PAUSES * usual + NOISE:
+            self.tally.pause(spent - usual)
+
+    def loaded(self, began: float) -> None:
+        """A loader has handed out a batch, or started its workers: no code of the program's ran here meanwhile."""
+        if (spent := _now() - began) > NOISE:
+            self._waits.append((began, spent))
+
+    def loading(self, since: float) -> float:
+        """Seconds for which loaders were waited for."""
+        return sum([spent for began, spent in self._waits if began >= since])
 
     def _ring(self, lane: Lane) -> tuple[Lane, ...]:
         """The lanes that come after this one until it comes again."""

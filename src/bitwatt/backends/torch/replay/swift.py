@@ -85,7 +85,7 @@ class Row:
         """The last event of a lap has come."""
         pace, now = self.pace, _now()
         if now - pace.began > pace.pause:
-            self.learner.paused(now - pace.began)
+            self.learner.lingered(pace.began, now)
         pace.began = now
         pace.seq += self.made
         pace.entered += self.called
