@@ -829,3 +829,40 @@ def a_critic_that_steps_more_often() -> None:
             of_make.zero_grad()
             (-judge(make(noise)).mean()).backward()
             of_make.step()
+
+
+@program
+def a_head_of_functional_code_and_a_teacher_after_it() -> None:
+    """What comes between the student's call and the teacher's is differentiated, though an inference comes next."""
+    student, teacher = nn.Linear(12, 8), nn.Linear(12, 8).requires_grad_(False)
+    optimizer, head = torch.optim.SGD(student.parameters(), lr=0.1), torch.randn(8, 5)
+    for _ in range(40):
+        x = torch.randn(8, 12)
+        out = student(x) @ head
+        with torch.no_grad():
+            target = teacher(x) @ head
+        optimizer.zero_grad()
+        (out - target).square().mean().backward()
+        optimizer.step()
+
+
+def _hooked(when: Callable[[int], bool]) -> None:
+    first, last, factor = nn.Linear(12, 16), nn.Linear(16, 4), torch.eye(16)
+    optimizer = torch.optim.SGD([*first.parameters(), *last.parameters()], lr=0.1)
+    for i in range(100):
+        out = first(torch.randn(8, 12))
+        if when(i):
+            out.register_hook(lambda gradient: gradient @ factor)
+        optimizer.zero_grad()
+        last(out).square().mean().backward()
+        optimizer.step()
+
+
+@program
+def hooks_on_activations_in_every_second_step() -> None:
+    _hooked(lambda i: i >= 20 and i % 2 == 1)
+
+
+@program
+def hooks_on_activations_from_some_step_on() -> None:
+    _hooked(lambda i: i >= 60)

@@ -124,6 +124,27 @@ def test_it_is_not_told_where_the_allocator_vouches(allocator: Allocator, monkey
     assert not any("s more passed than is known" in note for note in run.notes)
 
 
+def test_waiting_for_a_processor_is_no_code_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 20 s that a step takes longer, others had the processor for all, or for 15 of them."""
+    for queued, longer in ((20.0, 0.0), (15.0, 5.0)):
+        with monkeypatch.context() as patch:
+            clock, waited = ByHand(patch), [0.0]
+
+            def before(i: int, clock: ByHand = clock, waited: list[float] = waited, queued: float = queued) -> None:
+                clock.now += 20.0 if i == 170 else 0.1
+                waited[0] += queued if i == 170 else 0.0
+
+            patch.setattr(checks, "queued", lambda waited=waited: waited[0])
+            _, replay = trained(before)
+        assert replay.pauses == bool(longer)
+        assert replay.paused == pytest.approx(longer, rel=0.05)
+
+
+def test_the_system_tells_for_how_long_others_had_the_processor() -> None:
+    before = checks.queued()
+    assert 0.0 <= before <= checks.queued() < 1e6
+
+
 class Slow(Dataset[Tensor]):
     """By a clock that is set a sample takes 0.1 s, and one in each round 20 s: read here, or waited for."""
 

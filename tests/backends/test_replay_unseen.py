@@ -168,14 +168,25 @@ class Doubled(torch.autograd.Function):
         return 2 * grad + (x @ x.T @ x if Doubled.more else 0)
 
 
-def own_backward(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = mlp()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for i in range(LAST):
-        monkeypatch.setattr(Doubled, "more", i >= LATE)
-        optimizer.zero_grad()
-        Doubled.apply(model(torch.randn(8, 12))).square().mean().backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+class Idle(Doubled):
+    """So does this one, which else calls nothing at all."""
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return Doubled.backward(ctx, grad) if Doubled.more else grad
+
+
+def own_backward(function: type[Doubled]) -> Callable[[pytest.MonkeyPatch], None]:
+    def program(monkeypatch: pytest.MonkeyPatch) -> None:
+        model = mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(LAST):
+            monkeypatch.setattr(Doubled, "more", i >= LATE)
+            optimizer.zero_grad()
+            function.apply(model(torch.randn(8, 12))).square().mean().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+    return program
 
 
 def hung(hang: Callable[[nn.Module, Callable[[Tensor], None]], Any]) -> Callable[[Any], None]:
@@ -197,8 +208,27 @@ def hung(hang: Callable[[nn.Module, Callable[[Tensor], None]], Any]) -> Callable
     return program
 
 
+def hung_on_activations(_: Any) -> None:
+    model, steps = mlp(), [0]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def more(grad: Tensor) -> None:
+        if steps[0] >= LATE:
+            grad @ grad.T
+
+    for i in range(LAST):
+        steps[0] = i
+        optimizer.zero_grad()
+        out = model(torch.randn(8, 12))
+        out.register_hook(more)
+        out.square().mean().backward()
+        optimizer.step()
+
+
 OWN: dict[str, Callable[[Any], None]] = {
-    "function": own_backward,
+    "function": own_backward(Doubled),
+    "idle function": own_backward(Idle),
+    "activation": hung_on_activations,
     "gradient": hung(lambda model, more: model[0].weight.register_hook(lambda grad: more(grad))),
     "gradients": hung(lambda model, more: model[3].register_full_backward_hook(lambda _, __, out: more(out[0]))),
     "call": hung(lambda model, more: model[0].register_forward_hook(lambda _, __, out: more(out))),

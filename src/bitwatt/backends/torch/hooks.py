@@ -15,12 +15,16 @@ from bitwatt.backends.torch import compiling
 from bitwatt.backends.torch.replay.memory import BACKWARD, STEP
 from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.backends.torch.state import Launch, Step, ThreadState, graph_task
-from bitwatt.backends.torch.tensors import nodes_behind
+from bitwatt.backends.torch.tensors import graph_behind
 from bitwatt.context import current
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.learner import Learner
     from bitwatt.backends.torch.watch import TorchWatch
+
+
+#: Graph nodes that are looked at in search of older ones, which then are taken to be there.
+_FAR = 10_000
 
 
 def install(watch: TorchWatch) -> list[Callable[[], None]]:
@@ -145,18 +149,9 @@ def _who_ran_forward(watch: TorchWatch, state: ThreadState) -> list[ThreadState]
     return [other for other in watch.everyone if other.forward_done] or [state]
 
 
-def _reaches(roots: Any, left: int, limit: int = 10_000) -> bool:
+def _reaches(roots: Any, left: int) -> bool:
     """Whether the graph behind `roots` goes back to nodes made before number `left`, when a model was last left."""
-    nodes = nodes_behind(roots)
-    seen = set(nodes)
-    while nodes and len(seen) < limit:
-        node = nodes.pop()
-        if node._sequence_nr() < left:
-            return True
-        new = [after for after, _ in node.next_functions if after is not None and after not in seen]
-        seen.update(new)
-        nodes += new
-    return bool(nodes)
+    return any(place == _FAR or node._sequence_nr() < left for place, node in enumerate(graph_behind(roots)))
 
 
 def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[..., Any]:

@@ -162,7 +162,7 @@ class ModuleCalls:
                 learner.step.phase, learner.step.hooked = frame.phase, events.structures.hooks_calls(module)
                 learner.step.opaque = learner.step.hooked or not events.structures.is_torchs(module)
             out = call(module, *args, **kwargs)
-            learner.end(closes=frame.phase == "inference")
+            learner.end(closes=frame.phase == "inference" and not state.forward_done)
         except BaseException:
             learner.abort()
             if frame is not None:

@@ -37,6 +37,18 @@ def nodes_behind(roots: Any) -> list[Any]:
     return [node for node in nodes if node is not None]
 
 
+def graph_behind(roots: Any) -> Iterator[Any]:
+    """The nodes of the graph behind `roots`, each once."""
+    nodes = nodes_behind(roots)
+    seen = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        yield node
+        new = {after for after, _ in node.next_functions if after is not None} - seen
+        seen |= new
+        nodes += new
+
+
 def follow(args: Any, left: int) -> bool:
     """Whether what goes into a model was computed from what another put out: a model in several parts. `left` is the
     number that autograd had reached when the other was left."""

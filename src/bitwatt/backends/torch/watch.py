@@ -86,7 +86,7 @@ class TorchWatch:
         global active
         active = self
         layers.prepare()
-        self._undo += announced.install(self.events.structures)
+        self._undo += announced.install(self.events.structures, self.states)
         self._undo += modules.install(self)
         self._undo += hooks.install(self)
         self._undo += threads.install(self)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules import module as registry
 from torch.utils.hooks import RemovableHandle
 
 from bitwatt.backends.torch.replay.marks import TELLS, Structures
 
+if TYPE_CHECKING:
+    from bitwatt.backends.torch.state import States
 
-def install(structures: Structures) -> list[Any]:
+
+def install(structures: Structures, states: States) -> list[Any]:
     """Hear of what changes a model without being seen in it at a glance: parts, casts, hooks, training or not."""
 
     def moved(self: Any, *_: Any, **__: Any) -> None:
-        if isinstance(self, nn.Module) or self.is_leaf:  # not of what a forward makes and hangs something on each time
+        structures.moved()
+
+    def hung(self: Tensor, *_: Any, **__: Any) -> None:
+        if self.is_leaf:
             structures.moved()
+        else:  # on what a forward has made: for one backward
+            states.pace.hung += 1
 
     def taken_out(module: Any, name: Any) -> None:
         if name in module.__dict__.get("_modules", ()) or name in module.__dict__.get("_parameters", ()):
@@ -40,7 +48,7 @@ def install(structures: Structures) -> list[Any]:
         _announced(nn.ModuleDict, "__delitem__", taken_out),
         *[_announced(nn.Module, name, moved) for name in _CHANGES],
         *[_announced(torch.optim.Optimizer, name, structures.hooked) for name in _HUNG],
-        *[_announced(torch.Tensor, name, moved) for name in ("register_hook", "register_post_accumulate_grad_hook")],
+        *[_announced(torch.Tensor, name, hung) for name in ("register_hook", "register_post_accumulate_grad_hook")],
     ]
 
 

@@ -26,6 +26,15 @@ def allocations() -> int | None:
     return int(stats["allocation"]["all"]["allocated"])
 
 
+def queued() -> float:
+    """Seconds for which this thread could have run and others had the processor; 0 where the system does not tell."""
+    try:
+        with open("/proc/thread-self/schedstat", "rb", buffering=0) as file:
+            return int(file.read(64).split()[1]) * 1e-9
+    except (OSError, LookupError, ValueError):
+        return 0.0
+
+
 def compiled_frames() -> int:
     """How much Python code dynamo has looked at; compiling makes graph nodes of its own."""
     dynamo: Any = sys.modules.get("torch._dynamo.convert_frame")

@@ -12,7 +12,7 @@ from torch import nn
 
 from bitwatt.backends.torch.replay.learner import Learner
 from bitwatt.backends.torch.replay.lessons import FOREIGN, READS
-from bitwatt.backends.torch.replay.losses import behind, taken
+from bitwatt.backends.torch.replay.losses import behind, runs_own_code, taken
 from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, hung, in_use, is_own, quick
 from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
 from bitwatt.backends.torch.state import FORWARD, frame_mark, is_running
@@ -100,7 +100,7 @@ class Events:
     def leave_replayed(self, state: ThreadState, learner: Learner, out: Any) -> None:
         phase = learner.step.phase if learner.step is not None else ""
         state.clock(phase)
-        learner.end(closes=phase == "inference")
+        learner.end(closes=phase == "inference" and not state.forward_done)
         if phase is FORWARD and not any_needs_grad(out):
             state.resolve({FORWARD: "inference"})
         state.left = _sequence()
@@ -117,10 +117,13 @@ class Events:
             values = (*[quick(root) for root in roots], of, led)
         except Exception as error:
             return self._unmarked(learner, error)
-        known = learner.begin((BACKWARD, adds, options, flags()), values)
-        if learner.step is not None:
-            learner.step.first = weakref.ref(first) if first is not None else None
-            learner.step.opaque = learner.step.opaque or self.structures.hooks_gradients(caller)
+        hooks, learner.pace.hung = learner.pace.hung, 0
+        known, step = learner.begin((BACKWARD, adds, options, hooks, flags()), values), learner.step
+        if step is not None:
+            step.first = weakref.ref(first) if first is not None else None
+            step.opaque = step.opaque or hooks > 0 or self.structures.hooks_gradients(caller)
+            if not (known or step.opaque or step.event.known):
+                step.opaque = runs_own_code(roots)
         return known
 
     def begin_step(self, learner: Learner, optimizer: Any) -> bool:

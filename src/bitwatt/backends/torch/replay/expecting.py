@@ -219,13 +219,13 @@ class ExpectedCall(Event):
 
 class ExpectedBackward(Event):
     __slots__ = (
-        "_like", "adds", "compiled", "dtype", "first", "follows", "gap", "led", "of", "options", "others", "row",
-        "values",
+        "_like", "adds", "compiled", "dtype", "first", "follows", "gap", "hung", "led", "of", "options", "others",
+        "row", "values",
     )  # fmt: skip
 
     def __init__(self, row: Row, at: int, step: Step, structures: Structures) -> None:
         super().__init__(row, at, step, structures)
-        (_, self.adds, self.options, _), (*values, self.of, self.led) = step.key[2:]
+        (_, self.adds, self.options, self.hung, _), (*values, self.of, self.led) = step.key[2:]
         self.values, self.gap, self.row = tuple(values), row.gap(at), row
         self.first = step.first if step.first is not None else (lambda: None)
         #: Where gradients are not made anew, which of them are there does not tell where they came from.
@@ -247,6 +247,7 @@ class ExpectedBackward(Event):
                 or _sequence() - pace.seq != self.nodes
                 or _context() is not self.context
                 or options != self.options
+                or pace.hung != self.hung
             ):
                 return False
             if not (pace.done & pace.rarely and self.dtype is not None) and not self._is_root(roots):
@@ -263,7 +264,7 @@ class ExpectedBackward(Event):
                 return False
         except Exception:
             return False
-        pace.mute = ADDED
+        pace.mute, pace.hung = ADDED, 0
         if self.end is not None:
             return self.end()
         pace.at = self.after
@@ -271,7 +272,7 @@ class ExpectedBackward(Event):
         return True
 
     def way(self, quiet: bool) -> Expected:
-        brief = quiet and self.dtype is not None and not (self.adds or self.compiled)
+        brief = quiet and self.dtype is not None and not (self.adds or self.compiled or self.hung)
         return self._briefly if brief and self.end is None else self.expected
 
     def _briefly(self, kind: str, roots: Any = (), options: Any = (), *_: Any) -> bool:
@@ -282,6 +283,7 @@ class ExpectedBackward(Event):
             and _sequence() - pace.seq == self.nodes
             and _context() is self.context
             and options == self.options
+            and not pace.hung
             and first is not None
             and first.grad is None
             and not self.others

@@ -43,7 +43,7 @@ class Laps(Watched):
         """The unit that begins is taken the short way if it is known; `watch`: also where the code between its events
         is not, and nothing of it has run yet."""
         lane = self.start.lane if self.start.safe and not (self.looking or self._watch_gaps) else None
-        if lane is None or not (lane.trusted or (watch and self._can_watch(lane))):
+        if lane is None or not (lane.trusted or (watch and self._can_watch(lane))) or _names(self.state, lane):
             return
         self.lane, self.at, self.marking = lane, 0, self.state.timeline
         _name_before(self.state, lane)
@@ -218,6 +218,11 @@ class Laps(Watched):
             self._closing = step.key[2][0] == BACKWARD or step.differentiates
         if watched and state.mode is not None:
             state.mode.book(state)
+
+
+def _names(state: ThreadState, lane: Lane) -> bool:
+    """Whether a lap begins with what tells the phase of calls before it: events in lanes give none."""
+    return lane.steps[0].key[2][0] in (BACKWARD, STEP, FUNCTION) and any(state.pending.values())
 
 
 def _name_before(state: ThreadState, lane: Lane) -> None:

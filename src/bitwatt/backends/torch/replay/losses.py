@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from bitwatt.backends.torch.replay.marks import is_own
+from bitwatt.backends.torch.tensors import graph_behind
 
 _sequence = torch.autograd._get_sequence_nr
 
 #: Graph nodes that are looked at from the end of a loss backwards, those in search of what it is of, and those whose
 #: kinds are told.
 _BACK, _NEAR, _KINDS = 6, 3, 16
+#: Those that are looked at, once, in search of the program's own.
+_FAR = 10_000
 _SCALAR = torch.Size([])
 
 
@@ -41,6 +47,12 @@ def taken(roots: Any, nodes: int, *, compiled: bool) -> tuple[torch.Size, str]:
         if (shape := node._input_metadata[0].shape) != _SCALAR:
             break
     return torch.Size(shape), made
+
+
+def runs_own_code(roots: Any) -> bool:
+    """Whether a backward goes through functions of the program's own."""
+    functions = [getattr(node, "_forward_cls", None) for node in islice(graph_behind(roots), _FAR)]
+    return any(function is not None and is_own(function) for function in functions)
 
 
 def _made_of(node: Any, nodes: int) -> str:

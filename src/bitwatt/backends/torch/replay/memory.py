@@ -95,6 +95,7 @@ class Memory:
         self._until_peek = self._laps_since_peek = 0
         self._random = random.Random(0)  # so that what a program does every so often is not missed each time
         self._swift_from = 0.0
+        self._queued = 0.0  # seconds for which others had the processor until the row began, or a lap took long
         self._waits: deque[tuple[float, float]] = deque(maxlen=_WAITS)  # for loaders: when they began, and seconds
         self._ran: set[Lane] = set()  # lanes with laps that are not written yet
         self._unresolved: list[tuple[Lesson, Any]] = []

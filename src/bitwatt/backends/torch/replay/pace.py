@@ -51,6 +51,7 @@ class Pace:
         "began",
         "done",
         "entered",
+        "hung",
         "inside",
         "laps",
         "mute",
@@ -68,6 +69,7 @@ class Pace:
         self.mute = 0  # ADDED, QUIET or DIRECT in a replayed event that calls modules
         self.inside = 0  # how often modules were called, and how much went into them
         self.entered = 0  # what `inside` was when the lap began
+        self.hung = 0  # hooks on what forwards computed, since the last backward
         self.seq = 0  # the number of the next graph node when the lap began
         self.at = 0  # the next event of the lap
         self.done = self.laps = 0  # laps taken, and to be taken

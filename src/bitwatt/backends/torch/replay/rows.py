@@ -56,9 +56,10 @@ class Rows(Memory):
             self.state.trail.mark(self.seq, lane.row.trail)
 
     def lingered(self, began: float, now: float) -> None:
-        """A lap has taken much longer than one used to: a pause, unless a loader was waited for."""
+        """A lap has taken much longer than one used to: a pause, unless a loader was waited for, or a processor."""
         usual = self._unit_seconds * (1 if self.swift is None else len(self.swift.lanes))
-        spent = now - began - self.loading(began)
+        queued, self._queued = self._queued, checks.queued()
+        spent = now - began - self.loading(began) - (self._queued - queued)
         if spent > PAUSES * usual + NOISE:
             self.tally.pause(spent - usual)
 
@@ -171,7 +172,8 @@ class Rows(Memory):
 
     def _open_row(self) -> None:
         """Laps begin after which the allocator must have handed out so many blocks more."""
-        self._off_at = now = checks.allocations()
+        self._off_at, self._queued = checks.allocations(), checks.queued()
+        now = self._off_at
         self._expected, self._row = None if now is None else 0, 0
 
     def _count_blocks(self, lane: Lane) -> None:
