@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
+from threading import get_ident
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from typing import Any
 class _Finder(MetaPathFinder):
     def __init__(self) -> None:
         self.callbacks: dict[str, list[Callable[[], None]]] = {}
+        self.importing: dict[str, int] = {}  # modules that run just now, and in which thread
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -36,7 +38,11 @@ class _Finder(MetaPathFinder):
 
         def exec_module(module: ModuleType) -> None:
             del loader.exec_module  # this spec's loader is as it was; only this one import was listened to
-            execute(module)
+            self.importing[spec.name] = get_ident()
+            try:
+                execute(module)
+            finally:
+                del self.importing[spec.name]
             for callback in list(self.callbacks.get(spec.name, ())):
                 callback()
 
@@ -51,12 +57,20 @@ def is_under_way(module: Any) -> bool:
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
+def is_imported(name: str) -> bool:
+    """Whether it is there, and not a half of it that this thread is importing."""
+    return name in sys.modules and _finder.importing.get(name) != get_ident()
+
+
 def when_imported(name: str, callback: Callable[[], None]) -> Callable[[], None]:
-    """Call `callback` now if `name` is imported, else as soon as it has been. Returns how to stop listening."""
-    if name in sys.modules and is_under_way(sys.modules[name]):
+    """Call `callback` now if `name` is imported, else as soon as it has been. Returns how to stop listening.
+
+    A module that this thread is importing has not been: XGBoost imports scikit-learn before it has a class of its own.
+    """
+    if is_imported(name) and is_under_way(sys.modules[name]):
         with contextlib.suppress(Exception):  # of the thread that imports it, which will see it
             importlib.import_module(name)  # waits for that thread
-    if name in sys.modules:
+    if is_imported(name):
         callback()
         return lambda: None
     _finder.callbacks.setdefault(name, []).append(callback)

@@ -9,7 +9,9 @@ from bitwatt.backends.harvest import Watch
 FRAMEWORKS = {
     "torch": "bitwatt.backends.torch.watch:TorchWatch",
     "sklearn": "bitwatt.backends.sklearn.watch:EstimatorWatch",
-    "catboost": "bitwatt.backends.sklearn.catboost:CatBoostWatch",
+    "xgboost": "bitwatt.backends.sklearn.alone:XGBoostWatch",
+    "lightgbm": "bitwatt.backends.sklearn.alone:LightGBMWatch",
+    "catboost": "bitwatt.backends.sklearn.alone:CatBoostWatch",
     "tokenizers": "bitwatt.backends.tokenizers:TokenizersWatch",
     "transformers": "bitwatt.backends.transformers:TransformersWatch",
 }

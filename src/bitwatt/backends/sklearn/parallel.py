@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import TOP, Frame, Parts, framed, qualified
+from bitwatt.backends.sklearn.names import LIBRARIES
 from bitwatt.backends.sklearn.travel import HOMES, Brought, Home, Landing, Place, Returning, process
 from bitwatt.backends.watchers import WATCHERS
 from bitwatt.context import CONTEXT, Token, current, opened
@@ -263,7 +264,7 @@ def landed(origin: str) -> Callable[..., Any]:
     """A task made in process `origin` is being unpickled. It and its function follow."""
     home_again = origin == process()
     if not home_again:
-        WATCHERS.hold("sklearn", "catboost")
+        WATCHERS.hold(*LIBRARIES)
 
     def task(place: tuple[Any, ...], function: Any) -> Any:
         at = Place(*place)

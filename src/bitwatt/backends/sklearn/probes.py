@@ -15,7 +15,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES
-from bitwatt.imports import is_under_way, when_imported
+from bitwatt.imports import is_imported, is_under_way, when_imported
 
 #: From the arguments of a call and its result to the sizes that its cost depends on; None where nothing is to be told
 #: (only for probes that look `before` the call).
@@ -152,10 +152,13 @@ def install(watch: Any) -> list[Callable[[], None]]:
     _notes[0] = watch.notes
     for one in PROBES:
         module = one.path.partition(":")[0]
-        if module in sys.modules:
-            _attach(one, undo, back, there.setdefault(module.partition(".")[0], {}))
+        package, later = module.partition(".")[0], functools.partial(_attach_later, one, undo, back)
+        if module not in sys.modules:
+            undo.append(when_imported(module, later))
+        elif not is_imported(package):  # parts of it may be there that have nothing in them yet
+            undo.append(when_imported(package, later))
         else:
-            undo.append(when_imported(module, functools.partial(_attach_later, one, undo, back)))
+            _attach(one, undo, back, there.setdefault(package, {}))
     _exchange(there, _places.now())
 
     def forget() -> None:
