@@ -25,7 +25,10 @@ def binned(facts: dict[str, Any]) -> Binned:
 
 
 def bins(rows: int, most: int, facts: dict[str, Any]) -> float:
-    """Bins of a feature: not more than it has distinct values, of a sparse matrix those that are stored and zero."""
+    """Bins of a feature: those that the library has made, or not more than it has distinct values, of a sparse matrix
+    those that are stored and zero."""
+    if known := facts.get("data_bins"):
+        return float(min(most, known))
     X = facts.get("X")
     if isinstance(X, TensorSpec) and X.nnz is not None:
         return min(most, rows * X.nnz / max(X.numel, 1) + 1)

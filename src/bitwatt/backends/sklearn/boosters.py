@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from bitwatt.backends.sklearn import methods, rounds
+from bitwatt.backends.sklearn import datasets, methods, rounds
 from bitwatt.backends.sklearn.frames import TOP, framed
 from bitwatt.context import current, phase_path
 from bitwatt.imports import when_imported
@@ -49,6 +49,10 @@ def _attach(watch: EstimatorWatch, library: str, undo: list[Callable[[], None]])
         kind = getattr(sys.modules[library], name, None)
         if isinstance(kind, type):
             undo += methods.wrap(watch, kind) + rounds.install(watch, library, kind)
+    for name in datasets.CLASSES[library]:
+        kind = getattr(sys.modules[library], name, None)
+        if isinstance(kind, type) and not hasattr(kind.__dict__.get("__init__"), "__bitwatt_original__"):
+            undo.append(datasets.install(watch, kind))
     for name in _TRAIN[library]:
         module = sys.modules.get(name)
         for called, watched in (("train", _watched), ("cv", _validated)):
@@ -80,7 +84,13 @@ def _watched(watch: EstimatorWatch, function: Any) -> Any:
         finally:
             TOP.reset(reset)
         frame.estimator = booster
-        watch.record(frame, watch.plan(type(booster), "train", function), (), _shape(args, kwargs), booster, context)
+        about: dict[str, Any] = {}
+        try:
+            about, seen = datasets.told(datasets.among(args, kwargs))
+            frame.probes.update(dict.fromkeys(seen, 1))
+        except Exception as error:  # the training comes first
+            watch.lost("train", error)
+        watch.record(frame, watch.plan(type(booster), "train", function), (), about, booster, context)
         return booster
 
     train.__bitwatt_original__ = True  # type: ignore[attr-defined]
@@ -121,7 +131,7 @@ def _folds(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
     found: dict[str, Any] = {name: value for name, value in options.items() if isinstance(value, (str, int, float))}
     data: Any = given.get("pool") or given.get("dtrain")
     scores = result[0] if isinstance(result, tuple) else result
-    found |= _shape((data,), {})
+    found |= datasets.told(data)[0]
     folds = given.get("folds")
     found["folds"] = (
         len(folds) if isinstance(folds, (list, tuple)) else given.get("fold_count", given.get("nfold")) or 3
@@ -129,12 +139,3 @@ def _folds(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result:
     found["trees"] = int(max(scores["iterations"])) + 1 if "iterations" in scores else len(next(iter(scores.values())))
     found["kinds"] = len(data.get_cat_feature_indices()) if hasattr(data, "get_cat_feature_indices") else 0
     return (*found.items(), ("inverted", bool(given.get("inverted"))))
-
-
-def _shape(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, int]:
-    """Rows and columns of the data set among the arguments, which every library calls differently."""
-    for value in (*args, *kwargs.values()):
-        for rows, columns in (("num_row", "num_col"), ("num_data", "num_feature")):
-            if hasattr(value, rows) and hasattr(value, columns):
-                return {"rows": int(getattr(value, rows)()), "columns": int(getattr(value, columns)())}
-    return {}

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bitwatt.backends.sklearn import facts
+from bitwatt.backends.sklearn import datasets, facts
 from bitwatt.backends.sklearn.frames import TOP, Frame, framed
 from bitwatt.context import Context, Token, current, phase_path
 from bitwatt.ledger import Row
@@ -36,12 +36,17 @@ class Loop:
         self.booster, self.function, self.context = booster, function, context
         scope = type(booster).__name__ if above is None else above.scope
         self.frame = framed(booster, "train", above.phase if above is not None else "fit", scope, silent=True)
+        self.data: Any = None  # that it was last trained on
 
     def settle(self, watch: EstimatorWatch) -> None:
         seen = [what for what in self.frame.probes if what[0] == "round"]
         size = {"rows": seen[-1][1], "columns": seen[-1][2]} if seen else {}
         if not seen:  # a model that was trained before, evaluated
             self.frame.method = "eval_set"
+        if self.data is not None:
+            about, columns = datasets.told(self.data)
+            size |= about
+            self.frame.probes.update(dict.fromkeys(columns, 1))
         plan = watch.plan(type(self.booster), self.frame.method, self.function)
         watch.record(self.frame, plan, (), size, self.booster, self.context)
 
@@ -145,7 +150,8 @@ def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell
         if context is None:
             return original(self, *args, **kwargs)
         above = TOP.get()
-        frame = above if above is not None and above.silent else _loop(watch, self, original, context, above).frame
+        loop = None if above is not None and above.silent else _loop(watch, self, original, context, above)
+        frame: Any = above if loop is None else loop.frame
         reset = TOP.set(frame)  # what it calls of its own is part of the round
         try:
             result = original(self, *args, **kwargs)
@@ -159,6 +165,8 @@ def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell
         facts.outdated(self)
         if told and told[0][0] == "round" and not any(what[0] == "round" for what in frame.probes):
             _begun[self] = max(_rounds(self) - 1, 0), told[0][1]
+        if loop is not None and told and told[0][0] == "round":
+            loop.data = datasets.among(args, kwargs) or getattr(self, "train_set", None)
         for what in told:
             frame.probes[what] = frame.probes.get(what, 0) + 1
         if own is not None:
