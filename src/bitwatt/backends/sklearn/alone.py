@@ -9,7 +9,7 @@ from bitwatt.backends.sklearn.watch import EstimatorWatch
 
 
 class BoosterWatch(EstimatorWatch):
-    """Where scikit-learn is watched, that watch sees to the boosters. Where it is imported later, it finds them wrapped."""
+    """Where scikit-learn is watched, that watch sees to the boosters; where it comes later, it finds them wrapped."""
 
     library: ClassVar[str]
 

@@ -96,7 +96,7 @@ _SIZES = (("num_row", "num_col"), ("num_data", "num_feature"))
 def _bins(data_set: Any, columns: int) -> float:
     """Bins of a column in the mean; 0 where the library has made none."""
     if hasattr(data_set, "feature_num_bin"):
-        return sum(data_set.feature_num_bin(column) for column in range(columns)) / max(columns, 1)
+        return float(sum(data_set.feature_num_bin(column) for column in range(columns))) / max(columns, 1)
     if hasattr(data_set, "get_quantile_cut"):
         try:
             return len(data_set.get_quantile_cut()[1]) / max(columns, 1)
