@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from replay_programs import mlp, train
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 import bitwatt
 from bitwatt.backends.torch.replay import learner, lessons
@@ -322,3 +325,41 @@ def test_work_before_a_call_of_another_model_is_in_its_phase(every: int) -> None
         counted, found, _, replay = both(program)
     assert found == counted
     assert replay.replayed > 150
+
+
+class Listening(TorchFunctionMode):
+    """Notes what is called, as a debugger of the program's own may, or a default device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: Counter[str] = Counter()
+
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.heard[f"{getattr(function, '__qualname__', function)} {len(args)}"] += 1
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_is_compared_is_heard_by_no_mode_of_the_programs(own: bool) -> None:
+    def heard(exactness: str) -> Counter[str]:
+        model: nn.Module = Wrapped() if own else mlp()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        opened = bitwatt.measure(keep=False, exactness=exactness) if exactness else contextlib.nullcontext()
+        with opened, Listening() as mode:
+            for _ in range(60):
+                train(model, optimizer)
+        return mode.heard
+
+    plain = heard("")
+    assert plain["linear 3"] == 120
+    assert heard("always") == plain
+    assert heard("auto") == plain
+
+
+class Wrapped(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = mlp()
+
+    def forward(self, x: Tensor) -> Any:
+        return self.inner(x)

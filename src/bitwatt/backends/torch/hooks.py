@@ -15,7 +15,7 @@ from bitwatt.backends.torch import compiling
 from bitwatt.backends.torch.replay.memory import BACKWARD, STEP
 from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.backends.torch.state import Launch, Step, ThreadState, graph_task
-from bitwatt.backends.torch.tensors import graph_behind
+from bitwatt.backends.torch.tensors import function_modes, graph_behind, hidden
 from bitwatt.context import current
 
 if TYPE_CHECKING:
@@ -53,7 +53,11 @@ class OptimizerHooks:
             expected = pace.next
             if expected is not None:
                 try:
-                    if pace.mute or expected(STEP, optimizer, args, kwargs):
+                    if pace.mute or (
+                        hidden(expected, STEP, optimizer, args, kwargs)
+                        if function_modes()
+                        else expected(STEP, optimizer, args, kwargs)
+                    ):
                         return
                 except Exception as error:
                     unexpected(error)
@@ -93,7 +97,7 @@ class OptimizerHooks:
             return
         closure = _has_closure(args, kwargs)
         learner = self.watch.events.ready(state) if not inside and not closure else None
-        if learner is not None and self.watch.events.begin_step(learner, optimizer):
+        if learner is not None and hidden(self.watch.events.begin_step, learner, optimizer):
             if learner.lane is None:
                 state.settle()
             return
@@ -131,7 +135,7 @@ class OptimizerHooks:
         for frame in reversed(state.stack):
             if isinstance(frame.module, Step) and frame.module.optimizer is optimizer:
                 state.pop(frame)
-                self.watch.scopes.stepped(optimizer)
+                hidden(self.watch.scopes.stepped, optimizer)
                 break
         if len(state.stack) == 1:
             self.watch.part(state)
@@ -173,7 +177,11 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
         options = (keep, create, len(inputs) if inputs else 0, accumulate_grad)
         if expected is not None and not pace.mute:
             try:
-                known = expected(BACKWARD, roots, options)
+                known = (
+                    hidden(expected, BACKWARD, roots, options)
+                    if function_modes()
+                    else expected(BACKWARD, roots, options)
+                )
             except Exception as error:
                 known = watch.events.unexpected(error)
         else:
@@ -209,7 +217,7 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
         return counted(state, roots, run)
 
     def event(state: ThreadState, learner: Learner, roots: Any, options: Any, run: Callable[[], Any]) -> Any:
-        if not watch.events.begin_backward(learner, roots, options):
+        if not hidden(watch.events.begin_backward, learner, roots, options):
             try:
                 out = counted(state, roots, run)
             except BaseException:

@@ -18,7 +18,7 @@ from bitwatt.backends.torch.replay.memory import CALL, STEP
 from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, HUNG, QUIET
 from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
-from bitwatt.backends.torch.tensors import any_needs_grad, follow, tensors_in
+from bitwatt.backends.torch.tensors import any_needs_grad, follow, function_modes, hidden, tensors_in
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.learner import Learner
@@ -60,7 +60,8 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
         mute = pace.mute
         if mute:  # inside an event that is known
             if mute is ADDED:
-                pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+                inside = args and type(args[0]) is _Tensor
+                pace.inside += 1 + ((hidden(args[0].numel) if function_modes() else args[0].numel()) if inside else 0)
             elif mute is QUIET:
                 return self._call_impl(*args, **kwargs)
             held = self.__dict__
@@ -79,7 +80,11 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
         expected = pace.next
         if expected is not None:
             try:
-                known = expected(CALL, self, args, kwargs)
+                known = (
+                    hidden(expected, CALL, self, args, kwargs)
+                    if function_modes()
+                    else expected(CALL, self, args, kwargs)
+                )
             except Exception as error:
                 known = events.unexpected(error)
         else:
@@ -104,7 +109,7 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
         if learner is not None:
             learner.surprised()
             if learner.step is not None and (learner.kind != STEP or not events.is_stale(learner)):  # inside an event
-                pace.inside += args[0].numel() + 1 if args and type(args[0]) is _Tensor else 1
+                pace.inside += 1 + (hidden(args[0].numel) if args and type(args[0]) is _Tensor else 0)
                 if learner.replaying:
                     return call(self, *args, **kwargs)
             elif graph_task() < 0 and (learner := events.ready(state)) is not None:
@@ -147,7 +152,7 @@ class ModuleCalls:
         events = self.watch.events
         frame: Frame | None = None
         try:
-            if events.begin_call(learner, module, args, kwargs):
+            if hidden(events.begin_call, learner, module, args, kwargs):
                 if learner.lane is None:
                     events.enter_replayed(state, learner, args)
                 in_lane = learner.lane is not None
@@ -173,7 +178,8 @@ class ModuleCalls:
 
     def enter(self, state: ThreadState, module: nn.Module, args: Any) -> Frame:
         try:
-            return self._enter(state, module, args)
+            frame: Frame = hidden(self._enter, state, module, args)
+            return frame
         except Exception as error:  # the user's module runs whatever we make of it
             self.watch.failed(type(module).__name__, error)
             return state.push("other", type(module).__name__, module)
@@ -203,7 +209,7 @@ class ModuleCalls:
 
     def _outermost(self, module: nn.Module) -> str:
         """A module that no module's call led to: called by a method of its owner, or a model, or neither."""
-        owner, _ = code.module_above(sys._getframe(4))
+        owner, _ = code.module_above(sys._getframe(5))
         within = self.watch.scopes.within(owner, module) if owner is not None and owner is not module else None
         if within is not None:
             return within

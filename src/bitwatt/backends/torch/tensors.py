@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import torch
 from torch import Tensor, nn
+
+#: How many modes of the program's see calls of torch's functions; to read a shape is one.
+function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+
+
+def hidden(function: Callable[..., Any], *args: Any) -> Any:
+    """What it reads of tensors is seen by no such mode."""
+    with torch._C.DisableTorchFunction():
+        return function(*args)
 
 
 def tensors_in(value: Any) -> Iterator[Tensor]:

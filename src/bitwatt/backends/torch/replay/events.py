@@ -132,7 +132,7 @@ class Events:
             made = (len(optimizer.state), hung(optimizer), *[_options(group) for group in optimizer.param_groups])
         except Exception as error:
             return self._unmarked(learner, error)
-        learner.frame, learner.nested = frame_mark(sys._getframe(3)), 0
+        learner.frame, learner.nested = frame_mark(sys._getframe(4)), 0
         known = learner.begin((STEP, id(optimizer), made, missing))
         step = learner.step
         if step is not None and not type(optimizer).__module__.startswith("torch.optim"):

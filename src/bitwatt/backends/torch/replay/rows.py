@@ -10,6 +10,7 @@ import torch
 from bitwatt.backends.torch.replay import checks
 from bitwatt.backends.torch.replay.memory import CALL, Memory
 from bitwatt.backends.torch.replay.swift import FIRST, MOST, Row, is_settled
+from bitwatt.backends.torch.tensors import hidden
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,9 +114,9 @@ class Rows(Memory):
             self.marking.mark_row(row.lanes)
         if at:
             self.seq += row.nodes[at] - row.gap(at)  # to the end of the last event
-        if not row.lasts(self.structures):
+        if not hidden(row.lasts, self.structures):
             self.tally.disagrees("marks of models")
-        if row.turned_unheard:
+        if hidden(getattr, row, "turned_unheard"):
             self.tally.disagrees("marks of optimizers")
         if row.excuses:
             self.seq = _sequence() - row.gap(at)
