@@ -14,7 +14,7 @@ HOME = Path(bitwatt.__file__).parent
 
 #: Rooms from the ground up. A room may import those below it and itself.
 ORDER = [
-    {"errors", "units", "dtypes", "imports", "context", "state", "harmless", "plugins", "uncollected"},
+    {"errors", "units", "dtypes", "imports", "context", "state", "harmless", "passing", "plugins", "uncollected"},
     {"records", "readings", "served", "observed", "about"},
     {"folded"},
     {"registry", "ledger", "sensors", "config", "inherited"},

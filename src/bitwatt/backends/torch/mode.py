@@ -32,6 +32,7 @@ from bitwatt.backends.torch.state import (
     graph_task,
 )
 from bitwatt.context import CONTEXT, current
+from bitwatt.passing import handed_on
 from bitwatt.records import Op
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class CountingMode(TorchDispatchMode):
 
     def missed(self, func: Any, error: Exception) -> None:
         """A call that could not be written down is one that no rule can price, and says so."""
+        handed_on(error)
         self.watch.failed(func, error)
         with contextlib.suppress(Exception):  # the note above says it in any case
             self.record_op(Op(f"{name_of(func)}", (("unrecorded", type(error).__name__),), overload="unrecorded"))

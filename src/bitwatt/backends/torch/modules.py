@@ -19,6 +19,7 @@ from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, HUNG, QUIET
 from bitwatt.backends.torch.scopes import is_loss
 from bitwatt.backends.torch.state import AFTER, BEFORE, BEFORE_GRAPH, FORWARD, LOSS, Frame, ThreadState, graph_task
 from bitwatt.backends.torch.tensors import any_needs_grad, follow, function_modes, hidden, tensors_in
+from bitwatt.passing import handed_on
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.learner import Learner
@@ -116,14 +117,15 @@ def _watched_call(watch: TorchWatch, call: Callable[..., Any]) -> Callable[..., 
                 return calls.event(state, learner, call, self, args, kwargs)
         if graph_task() >= 0 and watch.replays_backward():  # recomputed, perhaps on one of autograd's threads
             return call(self, *args, **kwargs)
-        frame = state.again(self) or calls.enter(state, self, args)
+        depth = state.depth()
         try:
+            frame = state.again(self) or calls.enter(state, self, args)
             out = call(self, *args, **kwargs)
-        except BaseException:
-            calls.leave(state, frame)
+            calls.leave(state, frame, out)
+            return out
+        except BaseException:  # also of Ctrl-C in code of ours
+            calls.abandon(state, depth)
             raise
-        calls.leave(state, frame, out)
-        return out
 
     watched_call._torchdynamo_inline = call  # type: ignore[attr-defined]  # what dynamo reads instead
     watched_call.__name__ = "_wrapped_call_impl"  # torch.compile knows a module's call by its name
@@ -149,8 +151,7 @@ class ModuleCalls:
         self, state: ThreadState, learner: Learner, call: Callable[..., Any], module: nn.Module, args: Any, kwargs: Any
     ) -> Any:
         """The outermost call: it is replayed if it is known, and counted to be known if not."""
-        events = self.watch.events
-        frame: Frame | None = None
+        events, depth = self.watch.events, state.depth()
         try:
             if hidden(events.begin_call, learner, module, args, kwargs):
                 if learner.lane is None:
@@ -168,19 +169,19 @@ class ModuleCalls:
                 learner.step.opaque = learner.step.hooked or not events.structures.is_torchs(module)
             out = call(module, *args, **kwargs)
             learner.end(closes=frame.phase == "inference" and not state.forward_done)
+            self.leave(state, frame, out)
+            return out
         except BaseException:
             learner.abort()
-            if frame is not None:
-                self.leave(state, frame)
+            self.abandon(state, depth)
             raise
-        self.leave(state, frame, out)
-        return out
 
     def enter(self, state: ThreadState, module: nn.Module, args: Any) -> Frame:
         try:
             frame: Frame = hidden(self._enter, state, module, args)
             return frame
         except Exception as error:  # the user's module runs whatever we make of it
+            handed_on(error)
             self.watch.failed(type(module).__name__, error)
             return state.push("other", type(module).__name__, module)
 
@@ -239,13 +240,20 @@ class ModuleCalls:
             return AFTER
         return BEFORE_GRAPH if any(t.requires_grad for t in tensors_in(args)) else BEFORE
 
-    def leave(self, state: ThreadState, frame: Frame, out: Any = None) -> None:
+    def leave(self, state: ThreadState, frame: Frame, out: Any) -> None:
         state.pop(frame)
-        top = state.top
-        if _grad_enabled():
-            state.trail.mark(_sequence(), top.scope)
-        if frame.phase is FORWARD and top.phase is not FORWARD and not any_needs_grad(out):
+        if frame.phase is FORWARD and state.top.phase is not FORWARD and not any_needs_grad(out):
             state.resolve({FORWARD: "inference"})  # nothing can come back to it
-        if top is state.bottom:
+        self._left(state)
+
+    def abandon(self, state: ThreadState, depth: int) -> None:
+        """The call raised, or Ctrl-C came while it was entered or left."""
+        state.cut(depth)
+        self._left(state)
+
+    def _left(self, state: ThreadState) -> None:
+        if _grad_enabled():
+            state.trail.mark(_sequence(), state.top.scope)
+        if state.top is state.bottom:
             state.left = _sequence()
             self.watch.part(state)

@@ -174,8 +174,9 @@ class ThreadState:
                 self.ranges.now(phase)
         if base is None:
             base = context.phases if context is not None else ()
-        self.top = frame = self._frame(context, base, phase, scope, module)
-        self.stack.append(frame)
+        frame = self._frame(context, base, phase, scope, module)
+        self.stack.append(frame)  # first: Ctrl-C may come between the two
+        self.top = frame
         return frame
 
     def _frame(self, context: Context | None, base: tuple[str, ...], phase: str, scope: str, module: Any) -> Frame:
@@ -214,8 +215,8 @@ class ThreadState:
             if self.ranges is not None:
                 self.ranges.now(frame.phase)
         frame.module, frame.task = module, top.task
-        self.top = frame
         self.stack.append(frame)
+        self.top = frame
         if _grad_enabled():
             self.trail.mark(_sequence(), frame.scope)
         return frame
@@ -224,6 +225,7 @@ class ThreadState:
         """Leave `frame`, and whatever an exception left above it."""
         stack = self.stack
         if stack[-1] is not frame and frame not in stack:
+            self.top = stack[-1]
             return
         if stack[-2].phase is not frame.phase:
             self.clock()
@@ -235,6 +237,17 @@ class ThreadState:
             if left is frame:
                 break
         self.top = stack[-1]
+
+    def depth(self) -> int:
+        """How many frames there are, without steps that have raised."""
+        self.drop_stale_steps()
+        return len(self.stack)
+
+    def cut(self, depth: int) -> None:
+        """Leave the frames above so many: an error came, perhaps while one was being entered or left."""
+        if len(self.stack) > depth:
+            self.pop(self.stack[depth])
+        self.top = self.stack[-1]
 
     @property
     def in_closure(self) -> bool:

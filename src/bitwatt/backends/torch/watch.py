@@ -206,7 +206,7 @@ class TorchWatch:
 
     # -- results
 
-    def failed(self, func: Any, error: Exception) -> None:
+    def failed(self, func: Any, error: BaseException) -> None:
         name = func if isinstance(func, str) else name_of(func)
         reason = (str(error).splitlines() or [""])[0][:200]
         note = f"{name} could not be recorded: {type(error).__name__}: {reason}"

@@ -12,6 +12,7 @@ from bitwatt.backends.torch.replay.checks import Tally
 from bitwatt.backends.torch.replay.laps import Laps
 from bitwatt.backends.torch.replay.memory import FETCH
 from bitwatt.backends.torch.replay.pace import stepping
+from bitwatt.passing import is_passing
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.families import Log
@@ -152,12 +153,15 @@ class Ends(Laps):
             self.tally.assumed += 1  # code before it ran unseen
         self._anew()
 
-    def fails(self, error: Exception) -> None:
-        """Something of ours went wrong: the program goes on, what is known begins anew, and it is told."""
-        self._failed("an event", error)
+    def fails(self, error: BaseException) -> None:
+        """Something of ours went wrong: the program goes on, what is known begins anew, and it is told. What is the
+        program's own error, as its handler of a signal raised it here, is handed on."""
         self.tally.assumed += 1
         self.step, self.kind, self.replaying, self.pace.mute = None, "", False, 0
         self._anew()
+        if is_passing(error):
+            raise error
+        self._failed("an event", error)
 
     def _anew(self) -> None:
         self._leave_lane()

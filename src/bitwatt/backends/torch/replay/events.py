@@ -18,6 +18,7 @@ from bitwatt.backends.torch.replay.memory import BACKWARD, CALL, FETCH, STEP
 from bitwatt.backends.torch.state import FORWARD, frame_mark, is_running
 from bitwatt.backends.torch.tensors import any_needs_grad, follow
 from bitwatt.context import CONTEXT, current
+from bitwatt.passing import handed_on
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.state import ThreadState
@@ -73,11 +74,13 @@ class Events:
 
     def _unmarked(self, learner: Learner, error: Exception) -> bool:
         learner.skip()
+        handed_on(error)
         self.failed("the mark of a call", error)
         return False
 
     def unexpected(self, error: Exception) -> bool:
         """An event cannot be compared with the one that is expected: it is not that one, and it is told."""
+        handed_on(error)
         self.failed("an event", error)
         return False
 

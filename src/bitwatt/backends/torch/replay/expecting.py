@@ -18,6 +18,7 @@ from bitwatt.backends.torch.replay.losses import behind, taken
 from bitwatt.backends.torch.replay.marks import Structures, arguments, flags, quick
 from bitwatt.backends.torch.replay.pace import ADDED, DIRECT, HUNG, QUIET, over
 from bitwatt.context import CONTEXT
+from bitwatt.passing import handed_on
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.lessons import Step
@@ -142,7 +143,8 @@ class ExpectedCall(Event):
             for ref, read, found in self.attributes:
                 if read(ref().__dict__) != found:
                     return False
-        except Exception:  # a part that has died, or something of the user's that does not like to be asked
+        except Exception as error:  # a part that has died, or something of the user's that does not like to be asked
+            handed_on(error)
             return False
         pace.mute = self.mute if not (self.quiet and any(HUNG)) else QUIET
         if self.end is not None:
@@ -173,7 +175,8 @@ class ExpectedCall(Event):
                 and not _any_autocast()
                 and not any(HUNG)
             )
-        except Exception:  # a nested tensor has no shape, and a mode of the program's may raise what it likes
+        except Exception as error:  # a nested tensor has no shape, and a mode of the program's may raise what it likes
+            handed_on(error)
             known = False
         if not known:
             return self.expected(kind, module, args, kwargs)
@@ -262,7 +265,8 @@ class ExpectedBackward(Event):
                 return False
             if self.follows and behind(roots, self.gap, compiled=False) != self.led:
                 return False
-        except Exception:
+        except Exception as error:
+            handed_on(error)
             return False
         pace.mute, pace.hung = ADDED, 0
         if self.end is not None:

@@ -10,6 +10,7 @@ from bitwatt.backends.torch.replay.expecting import Event, Expected
 from bitwatt.backends.torch.replay.marks import ONE, SETTLED, Structures, hung, in_use
 from bitwatt.backends.torch.replay.pace import stepping
 from bitwatt.context import CONTEXT
+from bitwatt.passing import handed_on
 
 if TYPE_CHECKING:
     from bitwatt.backends.torch.replay.lessons import Step
@@ -65,7 +66,8 @@ class ExpectedStep(Event):
                 if hung(optimizer) != self.hung:
                     return False
                 self.told = now
-        except Exception:
+        except Exception as error:
+            handed_on(error)
             return False
         if self.end is not None:
             self.end()
@@ -92,7 +94,8 @@ class ExpectedStep(Event):
                 and len(groups := optimizer.param_groups) == len(self.groups)
                 and groups[0]["params"][0].grad is not None
             )
-        except Exception:  # its parameters were taken from it
+        except Exception as error:  # its parameters were taken from it
+            handed_on(error)
             known = False
         if known and end is not None:
             end()
@@ -137,5 +140,6 @@ class ExpectedStep(Event):
             given = optimizer.param_groups
             one = any(in_use(name, group[name]) == ONE for group, names in zip(given, self.settled) for name in names)  # noqa: B905
             return one or bool(self.pace.rarely and not self._uses_as_known(given))
-        except Exception:  # an option that is gone
+        except Exception as error:  # an option that is gone
+            handed_on(error)
             return True

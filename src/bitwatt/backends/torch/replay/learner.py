@@ -54,7 +54,7 @@ class Learner(Ends):
         """A mark has come: who is called, with what. True if that is known, and runs with the mode off."""
         try:
             return self._begins(who, values)
-        except Exception as error:  # the program comes first
+        except BaseException as error:  # the program comes first
             self.fails(error)
             return False
 
@@ -152,7 +152,7 @@ class Learner(Ends):
             return
         try:
             self._ends(self.step, closes)
-        except Exception as error:
+        except BaseException as error:
             self.fails(error)
 
     def _ends(self, step: Step, closes: bool) -> None:

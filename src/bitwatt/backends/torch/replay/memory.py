@@ -48,7 +48,7 @@ class Memory:
         state: ThreadState,
         switch: Callable[[ThreadState, bool], None],
         relieve: Callable[[ThreadState], None],
-        failed: Callable[[str, Exception], None],
+        failed: Callable[[str, BaseException], None],
     ) -> None:
         self.state, self._switch, self._relieve, self._failed = state, switch, relieve, failed
         self.pace = state.pace
