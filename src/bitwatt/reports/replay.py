@@ -66,7 +66,7 @@ def _doubts(run: Run, replay: Replay) -> str:
         doubts.append(f"code before {replay.assumed:,} unexpected calls ran unseen")
     if replay.interval:
         doubts.append(f"what varies was sampled: FLOPs ± {_share(run, replay.interval):.2%} (95 %)")
-    return ", ".join(doubts)
+    return "; ".join(filter(None, (", ".join(doubts), _reservations(run, replay))))
 
 
 def _share(run: Run, interval: float) -> float:

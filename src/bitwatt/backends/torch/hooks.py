@@ -227,7 +227,8 @@ def _watched_engine(watch: TorchWatch, engine: Callable[..., Any]) -> Callable[.
             return out
         try:
             if learner.lane is None:
-                state.enter_backward(through=lambda left: _reaches(roots, left))
+                for differentiated in _who_ran_forward(watch, state):
+                    differentiated.enter_backward(through=lambda left: _reaches(roots, left))
             out = run()
         except BaseException:
             learner.abort()

@@ -142,6 +142,8 @@ class Events:
             step.opaque, step.event.enough = True, FOREIGN
         elif step is not None and _hooked(optimizer):
             step.opaque, step.event.enough = True, READS
+        elif step is not None and isinstance(optimizer, torch.optim.ASGD):  # from some step on it averages
+            step.opaque, step.event.enough = True, FOREIGN
         elif step is not None and isinstance(optimizer, torch.optim.RAdam):
             step.event.enough = READS  # it does less in its first five steps
         return known

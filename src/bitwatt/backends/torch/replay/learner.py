@@ -129,6 +129,8 @@ class Learner(Ends):
         elif gap.assumed:
             self.tally.assumed += 1
             self.node.calm = False
+            if self.start.lane is not None:  # it happens again: from now on it is seen where each event ends
+                self.start.lane.plain = False
         elif not gap.confirms(_sequence() - self.seq):
             self.tally.disagrees("graph nodes")
             self._watch(gap)

@@ -7,6 +7,7 @@ import random
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -256,7 +257,8 @@ class Memory:
         """Phases that were not known yet have got their names."""
         if self.function is not None and self.step is not None:
             self.step.meanings.append(meaning)
-        if (self.function is not None or self.state.capturing) and (mode := self.state.mode) is not None and mode.log:
+        early = self.function is not None or self.state.capturing or get_ident() != self.state.thread
+        if early and (mode := self.state.mode) is not None and mode.log:  # before the stretch is learned
             mode.log = [(self._final(counts, meaning), key) for counts, key in mode.log]
         if self._unresolved:
             for lesson, place in self._unresolved:
