@@ -73,17 +73,19 @@ def _kind(kind: type) -> Kind:
     return made
 
 
-_wholes: dict[str, frozenset[str]] = {}
+#: By class and method: whether it speaks for all that an estimator calls.
+_wholes: dict[tuple[str, str], Callable[[Any], bool] | bool] = {}
 
 
-def whole(kind: str, *methods: str) -> None:
-    """These methods of a class, and of those below it, speak for every estimator they call: a forest for its trees."""
-    _wholes[kind] = _wholes.get(kind, frozenset()) | set(methods)
+def whole(kind: str, *methods: str, where: Callable[[Any], bool] | bool = True) -> None:
+    """These methods of a class, and of those below it, speak for every estimator they call: a forest for its trees.
+    Some do only `where` nobody gave theirs an estimator of another kind."""
+    _wholes.update(dict.fromkeys([(kind, method) for method in methods], where))
 
 
-def is_whole(kind: type, method: str) -> bool:
+def is_whole(kind: type, method: str) -> Callable[[Any], bool] | bool:
     names = (f"{parent.__module__}.{parent.__qualname__}" for parent in kind.__mro__)
-    return any(method in _wholes.get(name, ()) for name in names)
+    return next((_wholes[name, method] for name in names if (name, method) in _wholes), False)
 
 
 #: Names of ops that leave all work to methods they call. Inside of other calls nothing is told of them but that they

@@ -174,7 +174,8 @@ def _called_by_itself(
     """A method of the estimator whose call is under way: score calls predict, predict calls decision_function. It takes
     the place of the one that called it in its frame."""
     method, probes = frame.method, frame.probes
-    frame.method, frame.probes, frame.silent = plan.method, {}, plan.silent
+    silent = plan.silent
+    frame.method, frame.probes, frame.silent = plan.method, {}, silent is True or (silent and silent(frame.estimator))
     try:
         result = function(*args, **kwargs) if kwargs else function(*args)
         watch.record(frame, plan, args[1:], kwargs, result, context, method)

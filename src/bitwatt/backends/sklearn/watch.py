@@ -77,7 +77,8 @@ class EstimatorWatch:
 
     def enter(self, estimator: Any, plan: Plan, above: Frame | None, context: Context) -> Frame:
         frame = Frame()
-        frame.estimator, frame.method, frame.unheard, frame.silent = estimator, plan.method, plan.unheard, plan.silent
+        frame.estimator, frame.method, frame.unheard, silent = estimator, plan.method, plan.unheard, plan.silent
+        frame.silent = silent if type(silent) is bool else silent(estimator)
         frame.again = frame.told = frame.held = frame.mark = frame.names = None
         frame.kinds, frame.probes = (), {}
         if above is None:
