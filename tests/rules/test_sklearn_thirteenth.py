@@ -4,6 +4,7 @@ with one thread."""
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,15 @@ import pytest
 
 pytest.importorskip("sklearn")
 
+import catboost
+import lightgbm
+import xgboost
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestClassifier
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neural_network import MLPRegressor
 
 import bitwatt
 
@@ -59,3 +64,54 @@ def test_boosting_begins_with_an_estimator_whose_work_is_counted(init, target, f
         assert max(total.total / executed, executed / total.total) < most
         assert any(scope.startswith(f"{kind.__name__}.init") for scope in by_scope(run))
         assert not any("DecisionTree" in row.scope and "RandomForest" not in row.scope for row in run.ledger)
+
+
+def _pruned(model, _):
+    model.estimators_ = model.estimators_[:2]
+
+
+@pytest.mark.parametrize(
+    ("make", "change"),
+    [
+        (lambda: RandomForestClassifier(20, random_state=0).fit(X, Y2), _pruned),
+        (lambda: RandomForestClassifier(20, random_state=0).fit(X, Y2), lambda m, _: m.estimators_.__delitem__(0)),
+        (lambda: LinearRegression().fit(X, y),
+         lambda m, _: vars(m).update(coef_=np.ones((7, 8)), intercept_=np.ones(7))),
+        (lambda: MLPRegressor(hidden_layer_sizes=(50,), max_iter=2).fit(X, y), lambda m, _: vars(m).update(
+            coefs_=[m.coefs_[0][:, :5], m.coefs_[1][:5]], intercepts_=[m.intercepts_[0][:5], m.intercepts_[1]])),
+        (lambda: xgboost.XGBClassifier(n_estimators=5, **_XGB).fit(X, Y2), lambda m, path: m.load_model(path)),
+        (lambda: lightgbm.train(_LGB, lightgbm.Dataset(X, y), 10, keep_training_booster=True),
+         lambda m, _: [m.rollback_one_iter() for _ in range(8)]),
+        (lambda: lightgbm.train(_LGB, lightgbm.Dataset(X, y), 10),
+         lambda m, _: m.model_from_string(m.model_to_string(num_iteration=2))),
+        (lambda: catboost.CatBoostRegressor(iterations=50, **_CAT).fit(X, y), lambda m, _: m.shrink(5)),
+    ],
+)  # fmt: skip
+def test_a_model_that_changed_outside_of_a_fit_is_read_anew(make, change, tmp_path):
+    xgboost.XGBClassifier(n_estimators=60, **_XGB).fit(X, Y2).save_model(tmp_path / "model.json")
+    model = make()
+
+    def twice():
+        model.predict(X)
+        change(model, tmp_path / "model.json")
+        model.predict(X)
+
+    before, both, after = (bitwatt.totals(measured(f)).total for f in (
+        lambda: model.predict(X), twice, lambda: model.predict(X)))  # fmt: skip
+    assert both == pytest.approx(before + after, rel=1e-9)
+    assert after != before
+
+
+_XGB = {"max_depth": 3, "n_jobs": 1}
+_LGB = {"verbose": -1, "num_threads": 1}
+_CAT = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
+
+
+def test_attributes_of_estimators_that_are_gone_are_not_kept():
+    with bitwatt.measure("gone", keep=False, meter=False):
+        model = LinearRegression().fit(X, y)
+        model.predict(X)
+        kept = weakref.ref(model.coef_)
+        assert kept() is not None
+        del model
+        assert kept() is None

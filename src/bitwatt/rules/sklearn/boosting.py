@@ -26,8 +26,7 @@ def _link(rows: int, trees: int, classifier: bool, facts: dict[str, Any]) -> Wor
     more operations near 1."""
     told = list(seen(facts.get("probes", ()), "initial"))
     if told:
-        share: float = rows / sum(one[0] * one[-1] for one in told)
-        return _links(told, facts) * share
+        return _links(told, facts, rows / sum(one[0] * one[-1] for one in told))
     prior = facts.get("prior") or ()
     if not classifier or not prior:
         return Work()
@@ -39,13 +38,13 @@ def _link(rows: int, trees: int, classifier: bool, facts: dict[str, Any]) -> Wor
     return arithmetic((48 * trees + 21 + 15 * near) * rows, DOUBLE)
 
 
-def _links(told: list[tuple[Any, ...]], facts: dict[str, Any]) -> Work:
-    """The same of what an estimator predicts that boosting was told to begin with."""
+def _links(told: list[tuple[Any, ...]], facts: dict[str, Any], share: float) -> Work:
+    """The same of what an estimator predicts that boosting was told to begin with: for a share of all these rows."""
     total = 0.0
     for rows, trees, near, even, times in told:
         odds = 24 * rows + 29 * near - 46 * even + (facts.get("loss") == "exponential") * rows
         total += (odds if trees == 1 else (48 * trees + 21) * rows + 15 * near) * times
-    return arithmetic(total, DOUBLE)
+    return arithmetic(total * share, DOUBLE)
 
 
 def _leaf(name: str, trees: int) -> float:
