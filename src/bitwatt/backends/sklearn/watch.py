@@ -136,6 +136,11 @@ class EstimatorWatch:
             calls.count()
             self.relieve(context)
 
+    def called(self, frame: Frame, plan: Plan, context: Context) -> None:
+        """A function of a class: there is no estimator that tells anything."""
+        self._note(frame, (plan, *facts.NOTHING, ()), context)
+        self.clock(frame, context)
+
     def lost(self, name: str, error: Exception) -> None:
         note = f"{name} could not be recorded: {type(error).__name__}: {error}"
         if note not in self.notes and len(self.notes) < _NOTES:
