@@ -3,6 +3,7 @@ with one thread."""
 
 from __future__ import annotations
 
+import pickle
 import warnings
 import weakref
 from collections.abc import Callable
@@ -14,14 +15,24 @@ import pytest
 pytest.importorskip("sklearn")
 
 import catboost
+import joblib
 import lightgbm
 import xgboost
+from scipy.spatial.distance import cdist
+from sklearn.cluster import DBSCAN, HDBSCAN
 from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor, RandomForestClassifier
+from sklearn.gaussian_process import GaussianProcessClassifier, GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import Matern
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, MultiTaskLasso
+from sklearn.manifold import Isomap
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, NearestNeighbors
 from sklearn.neural_network import MLPRegressor
+from sklearn.semi_supervised import LabelPropagation
+from sklearn.svm import SVC
 
 import bitwatt
 
@@ -115,3 +126,126 @@ def test_attributes_of_estimators_that_are_gone_are_not_kept():
         assert kept() is not None
         del model
         assert kept() is None
+
+
+Z = np.random.RandomState(7).randn(431, 9)
+_ROUND = {"n_neighbors": 7, "radius": 0.4, "metric": "haversine"}
+_SEVEN = {"n_neighbors": 7, "algorithm": "brute", "metric": "seuclidean", "metric_params": {"V": np.ones(9)}}
+_PROCESS = GaussianProcessRegressor(Matern(nu=np.inf), alpha=1e-2, random_state=0).fit(Z[:80], Z[:80] @ np.arange(9.0))
+_CLASSES = GaussianProcessClassifier(max_iter_predict=5).fit(Z[:100], Z[:100, 0] > 0.2)
+
+
+@pytest.mark.parametrize(
+    ("call", "executed", "most"),
+    [
+        (lambda: NearestNeighbors(algorithm="brute", **_ROUND).fit(Z[:, :2]).kneighbors(Z[:, :2]),
+         18964911 + 942, 1.01),
+        (lambda: NearestNeighbors(algorithm="ball_tree", **_ROUND).fit(Z[:, :2]).kneighbors(Z[:, :2]),
+         15405835 + 173534, 1.02),
+        (lambda: DBSCAN(eps=0.3, metric="haversine").fit(Z[:, :2]), 14405310, 1.02),
+        (lambda: HDBSCAN(metric="haversine").fit(Z[:, :2]), 26773855, 1.1),
+        (lambda: LocalOutlierFactor(metric="haversine").fit(Z[:, :2]), 16682047, 1.02),
+        (lambda: NearestNeighbors(**_SEVEN).fit(Z).kneighbors(Z), 6705929 + 3879, 1.001),
+        (lambda: GaussianProcessRegressor(Matern(nu=np.inf), alpha=1e-2, random_state=0).fit(
+            Z[:80], Z[:80] @ np.arange(9.0)), 19321119, 1.01),
+        (lambda: _PROCESS.predict(Z[:80], return_cov=True), 1591166, 1.01),
+        (lambda: _PROCESS.sample_y(Z[:40], 3, random_state=0), 1921458, 1.1),
+        (lambda: _PROCESS.sample_y(Z[:80], 1, random_state=0), 9467958, 1.03),
+        (lambda: _CLASSES.latent_mean_and_variance(Z[:60]), 1045891, 1.05),
+        (lambda: _CLASSES.predict_proba(Z[:60]), 1055217, 1.05),
+    ],
+)  # fmt: skip
+def test_what_was_wrong_without_a_mark_is_what_runs(call, executed, most):
+    total = bitwatt.totals(measured(call))
+    assert not total.missing
+    assert max(total.total / executed, executed / total.total) < most
+
+
+@pytest.mark.parametrize(
+    ("model", "executed"),
+    [
+        (GaussianMixture(3, covariance_type="diag", random_state=0), 11321),
+        (GaussianMixture(3, covariance_type="full", random_state=0), 86360),
+        (GaussianMixture(3, covariance_type="tied", random_state=0), 89135),
+        (BayesianGaussianMixture(n_components=3, covariance_type="spherical", random_state=0), 11126),
+    ],
+)
+def test_samples_of_mixtures_are_drawn_through_the_root_of_covariances(model, executed):
+    model.fit(Z)
+    assert bitwatt.totals(measured(lambda: model.sample(50))).total == pytest.approx(executed, rel=0.1)
+
+
+@pytest.mark.parametrize(("objective", "shares", "said"), [("logitraw", 2596, 2166), ("hinge", 2594, 2166)])
+def test_shares_of_the_other_class_are_what_is_left(objective, shares, said):
+    model = xgboost.XGBClassifier(n_estimators=5, objective=f"binary:{objective}", n_jobs=1).fit(Z, Z[:, 0] > 0.2)
+    for call, executed in ((lambda: model.predict_proba(Z), shares), (lambda: model.predict(Z), said)):
+        assert bitwatt.totals(measured(call)).total == pytest.approx(executed, rel=0.01)
+
+
+def test_the_error_of_an_embedding_is_counted():
+    model = Isomap(n_neighbors=8).fit(Z[:120])
+    run = measured(lambda: model.reconstruction_error())
+    assert bitwatt.totals(run).total == pytest.approx(158777, rel=0.001)
+    assert {row.phase for row in run.ledger} == {"score"}
+
+
+def test_models_put_together_are_counted_as_what_they_hold():
+    model = catboost.CatBoostClassifier(iterations=5, **_CAT).fit(Z, Z[:, 0] > 0.2)
+    both = catboost.sum_models([model, model])
+    one = bitwatt.totals(measured(lambda: model.predict(Z, "RawFormulaVal")))
+    two = bitwatt.totals(measured(lambda: both.predict(Z, "RawFormulaVal")))
+    assert not two.missing
+    assert two.total == pytest.approx(2 * one.total, rel=0.1)  # of twice the trees
+
+
+def test_columns_of_texts_beside_numbers_are_no_trouble():
+    texts = np.array([["a b", 1.0], ["c", 2.0], ["a c", 0.5], ["b", 3.0]] * 20, dtype=object)
+    pool = catboost.Pool(texts, [0, 1, 1, 0] * 20, text_features=[0])
+    run = measured(lambda: (catboost.Pool(texts, text_features=[0]),
+                            catboost.CatBoostClassifier(iterations=3, **_CAT).fit(pool)))  # fmt: skip
+    assert not run.notes
+
+
+def own_kernel(a, b):
+    return a @ b.T
+
+
+def own_distance(a, b):
+    return float(np.abs(a - b).sum())
+
+
+@pytest.mark.parametrize(
+    ("model", "named"),
+    [
+        (KernelRidge(kernel=lambda a, b: float(a @ b)), "sklearn.kernel.<lambda>"),
+        (SVC(kernel=own_kernel), "sklearn.kernel.own_kernel"),
+        (LabelPropagation(kernel=lambda a, b: np.exp(-cdist(a, b))), "sklearn.kernel.<lambda>"),
+        (KNeighborsClassifier(metric=own_distance, algorithm="brute"), "sklearn.metric.own_distance"),
+        (KNeighborsClassifier(metric=own_distance, algorithm="ball_tree"), "sklearn.metric.own_distance"),
+    ],
+)
+def test_kernels_and_distances_of_the_programs_own_are_missing_by_name(model, named):
+    model.fit(Z[:40], Z[:40, 0] > 0)
+    for call in (lambda: model.fit(Z[:40], Z[:40, 0] > 0), lambda: model.predict(Z[:10])):
+        assert named in {row.op.name for row in measured(call).ledger}
+    assert named in bitwatt.totals(measured(lambda: model.predict(Z[:10]))).missing
+
+
+def test_functions_of_libraries_as_kernels_are_not_missing():
+    assert not bitwatt.totals(measured(lambda: SVC(kernel=rbf_kernel).fit(Z, Z[:, 0] > 0))).missing
+
+
+@pytest.mark.parametrize("kind", [Lasso, ElasticNet, MultiTaskLasso])
+def test_a_path_that_is_asked_of_the_class_is_missing_by_name(kind):
+    targets = np.c_[Z[:, 0], Z[:, 1]] if kind is MultiTaskLasso else Z[:, 0]
+    asked = measured(lambda: kind.path(Z, targets))
+    assert [name.rpartition(".")[2] for name in bitwatt.totals(asked).missing] == ["path"]
+    assert not bitwatt.totals(measured(lambda: kind().fit(Z, targets))).missing
+    with bitwatt.measure("pickled", keep=False, meter=False):
+        assert pickle.loads(pickle.dumps(kind.path)) is pickle.loads(pickle.dumps(kind.path))
+        assert joblib.Parallel(2)(joblib.delayed(kind.path)(Z, targets) for _ in range(2))
+
+
+def test_trees_with_linear_leaves_are_marked_where_they_predict():
+    models = [lightgbm.LGBMRegressor(n_estimators=3, linear_tree=linear, **_LGB).fit(X, y) for linear in (False, True)]
+    assert [bitwatt.totals(measured(lambda: m.predict(X))).coverage.estimated for m in models] == [0, 1]  # noqa: B023
