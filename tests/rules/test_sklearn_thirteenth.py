@@ -31,6 +31,7 @@ from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, NearestNeighbors
 from sklearn.neural_network import MLPRegressor
+from sklearn.preprocessing import PowerTransformer
 from sklearn.semi_supervised import LabelPropagation
 from sklearn.svm import SVC
 
@@ -249,3 +250,13 @@ def test_a_path_that_is_asked_of_the_class_is_missing_by_name(kind):
 def test_trees_with_linear_leaves_are_marked_where_they_predict():
     models = [lightgbm.LGBMRegressor(n_estimators=3, linear_tree=linear, **_LGB).fit(X, y) for linear in (False, True)]
     assert [bitwatt.totals(measured(lambda: m.predict(X))).coverage.estimated for m in models] == [0, 1]  # noqa: B023
+
+
+def test_powers_of_missing_values_take_nothing():
+    draws = np.random.RandomState(0)
+    some = draws.randn(400, 4)
+    some[draws.rand(400, 4) < 0.2] = np.nan
+    model = PowerTransformer()
+    for call, executed in ((lambda: model.fit(some), 2003023), (lambda: model.transform(some), 89614),
+                           (lambda: model.inverse_transform(some), 90496)):  # fmt: skip
+        assert bitwatt.totals(measured(call)).total == pytest.approx(executed, rel=0.05)
