@@ -36,6 +36,7 @@ from sklearn.model_selection import (
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier, MultiOutputRegressor, RegressorChain
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
@@ -158,3 +159,25 @@ def test_what_nests_counts_alike_in_any_worker(name: str, backend: str) -> None:
         pytest.skip("its tasks hold a module, which pickle refuses, with or without us")
     with joblib.parallel_config(backend=backend, n_jobs=2):
         same(measured(NESTED[name]), alone(name))
+
+
+@pytest.mark.parametrize(
+    ("make", "exact"),
+    [
+        (lambda n: NearestNeighbors(n_jobs=n, algorithm="ball_tree", metric="canberra").fit(_POINTS).kneighbors, 1e-6),
+        (lambda n: NearestNeighbors(n_jobs=n, algorithm="kd_tree").fit(_POINTS).kneighbors, 0.03),  # boxes of some
+        (lambda n: NearestNeighbors(n_jobs=n, algorithm="ball_tree").fit(_POINTS).radius_neighbors, 1e-6),
+    ],
+)
+def test_threads_that_ask_one_tree_count_what_one_thread_counts(make, exact):
+    totals = []
+    for threads in (1, 2, 4, 4):
+        ask = make(threads)
+        with bitwatt.measure("tree", keep=False, meter=False) as session:
+            ask(_POINTS)
+        totals.append(bitwatt.totals(session.run).total)
+    assert totals == pytest.approx([totals[0]] * 4, rel=exact)
+    assert totals[2] == totals[3]
+
+
+_POINTS = np.random.RandomState(0).randn(2000, 5)

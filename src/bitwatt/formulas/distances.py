@@ -20,8 +20,12 @@ POWER, POWERS = 63, (61, 27)
 SORTING = 27
 #: Operations on one pair of values: their difference, what becomes of it, and its sum.
 _METRIC = {"sqeuclidean": 3, "euclidean": 3, "manhattan": 2, "cityblock": 2, "l1": 2, "chebyshev": 1, "infinity": 1,
-           "canberra": 4, "braycurtis": 4, "cosine": 6, "correlation": 8, "seuclidean": 4, "haversine": 30,
+           "canberra": 4, "braycurtis": 4, "cosine": 6, "correlation": 8, "seuclidean": 4,
            "jensenshannon": 75}  # fmt: skip
+#: The C library's sine and cosine of angles within a turn, by tables; its arcsine.
+SINE, ARCSINE = 23, 22
+#: sin²(a/2) + cos·cos·sin²(b/2), of latitudes and longitudes.
+_HAVERSINE = 4 * SINE + 9
 #: scikit-learn's own metrics that count equal or common features as integers: operations on the counts of a pair.
 _COUNTED = {"hamming": 1, "matching": 1, "jaccard": 1, "russellrao": 1, "rogerstanimoto": 2, "sokalmichener": 2,
             "dice": 3, "sokalsneath": 3}  # fmt: skip
@@ -45,6 +49,8 @@ def per_pair(metric: str, f: int, p: float = 2.0) -> float:
     name, p = name.removesuffix("distance"), float(power or p)
     if name in _COUNTED:
         return _COUNTED[name]
+    if name == "haversine":
+        return _HAVERSINE
     if name == "mahalanobis":  # the difference, its products with a square matrix, and with them again
         return f * (2.0 * f + 3)
     if name == "minkowski" and p not in (1.0, 2.0):
@@ -54,6 +60,25 @@ def per_pair(metric: str, f: int, p: float = 2.0) -> float:
 
 def has_root(metric: str) -> bool:
     return "euclidean" in metric.lower() and not metric.lower().startswith("sq")
+
+
+def is_euclidean(metric: str, p: float) -> bool:
+    """Whether the distance goes by products; `seuclidean` does not."""
+    return metric in ("euclidean", "sqeuclidean", "EuclideanDistance") or (metric == "minkowski" and p == 2.0)
+
+
+def _last_step(metric: str, found: int, precision: Precision) -> Work:
+    """What makes distances of what was compared: a root, and the arcsine of it doubled."""
+    is_round = metric.lower().startswith("haversine")
+    roots = found if is_round or has_root(metric) else 0
+    return arithmetic((ARCSINE + 1) * found * is_round, DOUBLE) + arithmetic(0, precision, sqrt=roots)
+
+
+def _of_ball(metric: str) -> float:
+    """How far a ball is, beside the distance of its centre: its root, the radius off, and what is compared of it."""
+    if metric.lower().startswith("haversine"):
+        return 2 + ARCSINE + 3 + SINE
+    return 3 if has_root(metric) else 1
 
 
 def product(m: int, k: int, n: int, precision: Precision, *, same: bool = False) -> Work:
@@ -92,9 +117,9 @@ def reduction(
     additions for each pair; always in double. Others one by one, the difference in the precision of the data. The
     distances that are wanted get their root; lists of more than one are sorted."""
     data = of_bits(bits)
-    roots = arithmetic(0, data, sqrt=found if wanted and has_root(metric) else 0)
+    roots = _last_step(metric, found * wanted, data)
     sorting = arithmetic(SORTING * lists, DOUBLE)
-    if "euclidean" in metric or (metric == "minkowski" and p == 2.0):
+    if is_euclidean(metric, p):
         norms = (n + m) * (2 * f + (16 if f >= 16 else 0))
         odd = 4 * m if n % 2 else 0  # the last of an odd number of rows goes through a kernel of its own
         return gemm(n, f, m, DOUBLE) + arithmetic(2 * n * m + norms + odd, DOUBLE) + roots + sorting
@@ -114,9 +139,8 @@ def sparse_reduction(
     own, other = (n * f if stored[0] < 0 else stored[0]), (m * f if stored[1] < 0 else stored[1])
     if min(stored) < 0:
         meeting = own * m if stored[0] >= 0 else other * n
-    roots = arithmetic(0, of_bits(bits), sqrt=found if wanted and has_root(metric) else 0)
-    rest = roots + arithmetic(SORTING * lists, DOUBLE)
-    if "euclidean" in metric or (metric == "minkowski" and p == 2.0):
+    rest = _last_step(metric, found * wanted, of_bits(bits)) + arithmetic(SORTING * lists, DOUBLE)
+    if is_euclidean(metric, p):
         dense = (n if stored[0] < 0 else 0) + (m if stored[1] < 0 else 0)
         norms = 2 * (own + other) + dense * (16 if f >= 16 else 0)
         return arithmetic(3 * meeting + 2 * n * m + norms, DOUBLE) + rest
@@ -213,12 +237,12 @@ def tree_query(
     hundredths of sides that one box has, `met`). A ball is one distance and its root, less the radius, squared again.
     Lists are sorted, roots taken at the end."""
     looked = queries + 2 * splits
-    roots = neighbours if has_root(metric) else 0
     sorting = SORTING * queries if neighbours > queries else 0
     powers = POWER * neighbours if ":" in metric else 0
-    work = arithmetic(computed * per_pair(metric, f) + sorting + powers, DOUBLE, sqrt=roots)
+    work = arithmetic(computed * per_pair(metric, f) + sorting + powers, DOUBLE)
+    work += _last_step(metric, neighbours, DOUBLE)
     if kind != "KDTree":
-        return work + arithmetic(looked * (3 if has_root(metric) else 1), DOUBLE)
+        return work + arithmetic(looked * _of_ball(metric), DOUBLE)
     visited = _spread(looked / max(queries, 1), levels_of(nodes))
     beyond = sum(v * b for v, b in zip(visited, _beyond(visited, n, f), strict=True)) / sum(visited)
     beyond = met[0] / 100 if met else beyond
@@ -235,14 +259,14 @@ def tree_radius(
     tree does not tell how many nodes it looked at: taken from some queries of many (hundredths for one of them: nodes
     `met`, sides of boxes it is beyond, boxes it is outside of), else from the share of points it came to, level by
     level."""
-    roots = found if wanted and has_root(metric) else 0
+    work = arithmetic(computed * per_pair(metric, f), DOUBLE) + _last_step(metric, found * wanted, DOUBLE)
     share = max(computed, found) / max(n * queries, 1)
     # All of the tree lies within the radius: nothing was computed but how far a ball's centre is.
     inside = found >= n * queries and computed <= queries
     looked = [1.0] if inside else _nodes_looked_at(nodes, share)
     if kind != "KDTree":
-        return arithmetic(computed * per_pair(metric, f) + 3 * sum(looked) * queries, DOUBLE, sqrt=roots)
-    work, power = arithmetic(computed * per_pair(metric, f), DOUBLE, sqrt=roots), box_power(metric)
+        return work + arithmetic(max(_of_ball(metric), 3) * sum(looked) * queries, DOUBLE)
+    power = box_power(metric)
     if met:
         boxes, sides, outside = met
         each = boxes * (f * (8 + power if power else 6) + power) + power * (sides + outside)

@@ -11,9 +11,20 @@ from bitwatt.formulas.arrays import (
     logarithms,
     row_squares,
 )
-from bitwatt.formulas.lapack import cholesky, syrk, triangular_solve
-from bitwatt.formulas.vector import EXP, arithmetic, function, gemm
+from bitwatt.formulas.lapack import cholesky, svd, syrk, triangular_solve
+from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm
 from bitwatt.records import Work
+
+#: A normal number of numpy's older generator, which draws points until one falls into the circle: 1.27 times two
+#: numbers (5 each) and the square of their length (3); a logarithm, a root, a quotient and two products for two.
+NORMAL = 23
+
+
+def normals(n: int, f: int) -> Work:
+    """n samples of numpy's `multivariate_normal`: a singular value decomposition of the covariance and a product that
+    tells whether it is one (6f² more to compare them); normal numbers through its root, and the mean."""
+    factor = svd(f, f, DOUBLE) + gemm(f, f, f, DOUBLE) + arithmetic(7 * f * f, DOUBLE)
+    return factor + arithmetic((NORMAL + 1) * n * f, DOUBLE, random=n * f) + gemm(n, f, f, DOUBLE)
 
 
 def log_densities(n: int, f: int, k: int, covariance: str, precision: Precision, data: Precision | None = None) -> Work:

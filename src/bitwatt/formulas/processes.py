@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from bitwatt.formulas.distances import POWERS
@@ -29,11 +30,16 @@ def kernel(name: str, n: int, m: int, f: int, derivatives: int, smoothness: floa
         slopes = pairs * (4 * f if several else 1) if derivatives else 0
         return arithmetic(scaled + half * (1 + exponentials) + slopes, DOUBLE)
     if name == "Matern":
-        own = {0.5: _EXP, 1.5: 3 + _EXP, 2.5: 6 + _EXP}.get(smoothness, _BESSEL)
-        further = {0.5: 2, 1.5: 5 + _EXP, 2.5: 7 + _EXP}.get(smoothness, _BESSEL * derivatives)  # by differences
+        own = {0.5: _EXP, 1.5: 3 + _EXP, 2.5: 6 + _EXP, math.inf: 2 + _EXP}.get(smoothness, _BESSEL)
+        further = {0.5: 2, 1.5: 5 + _EXP, 2.5: 7 + _EXP, math.inf: 1}.get(
+            smoothness,
+            _BESSEL * derivatives,  # by differences
+        )
         slopes = pairs * (3 * f * several + 1 + derivatives * 2 + further) if derivatives else 0
         work = arithmetic(scaled + half * own + slopes, DOUBLE)
-        return replace(work, estimated=smoothness not in (0.5, 1.5, 2.5))  # what a Bessel function takes varies
+        return replace(
+            work, estimated=smoothness not in (0.5, 1.5, 2.5, math.inf)
+        )  # what a Bessel function takes varies
     if name == "RationalQuadratic":
         power = 1 if smoothness == 1.0 else _POWER  # numpy knows the reciprocal
         return arithmetic(pairs * (2 + power + (7 + _LOG if derivatives else 0)), DOUBLE)

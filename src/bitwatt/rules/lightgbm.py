@@ -121,14 +121,15 @@ def refit(**facts: Any) -> Work:
 )
 def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     """One addition for each tree that is asked for; a logistic function of 24 operations, or a softmax of 23 for each
-    class less 19, unless raw scores are asked for. Leaves alone take comparisons."""
+    class less 19, unless raw scores are asked for. Leaves alone take comparisons; linear ones are taken as plain."""
     explained(facts.get("pred_contrib"))
     rows = answered(out, facts)
     if facts.get("pred_leaf"):
         return Work()
     begin, asked = facts.get("start_iteration") or 0, facts.get("num_iteration") or 0
     each = used(facts, begin, begin + asked if asked > 0 else 0 if asked == 0 else facts.get("boost_rounds", 0))
-    return arithmetic((each + (0 if facts.get("raw_score") else _link(facts))) * rows, DOUBLE)
+    work = arithmetic((each + (0 if facts.get("raw_score") else _link(facts))) * rows, DOUBLE)
+    return replace(work, estimated=True) if facts.get("linear_tree") else work
 
 
 @rule("lightgbm.LGBMClassifier.decision_function", family="boosting")

@@ -125,9 +125,11 @@ def predict(out: tuple[TensorSpec, ...] = (), **facts: Any) -> Work:
     if groups > 1 and name.startswith("multi"):
         single, double = single + 2 * groups, double + 14 * groups
     elif name.startswith(("binary:logistic", "reg:logistic")):
-        single, double = single + 3 + (len(out[0].shape) == 2 if out else 0), _EXP
+        single, double = single + 3, _EXP
     elif name.startswith(("count", "reg:gamma", "reg:tweedie")):
         double = _EXP
+    if name.startswith(("binary:", "reg:logistic")):  # the other class has the rest
+        single += len(out[0].shape) == 2 if out else 0
     return arithmetic(0, SINGLE, add=single * rows) + arithmetic(double * rows, DOUBLE)
 
 

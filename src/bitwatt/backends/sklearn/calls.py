@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from bitwatt.backends.harvest import Folder
-from bitwatt.backends.sklearn import facts
+from bitwatt.backends.sklearn import facts, specs
+from bitwatt.backends.sklearn.names import library_of
 from bitwatt.backends.sklearn.plans import Plan
 from bitwatt.context import Context, entered, phase_path
 from bitwatt.ledger import Ledger, Row
@@ -40,6 +41,23 @@ def _told(call: Call, arguments: dict[tuple[Plan, facts.Given], facts.Items]) ->
     return Op(plan.name, known, (given.out,) if given.out is not None else ())
 
 
+#: Parameters that may be functions of the program's own, and methods that call them.
+_FUNCTIONS = frozenset({"kernel", "metric"})
+_CALLING = frozenset({
+    "fit", "fit_transform", "predict", "decision_function", "transform", "score_samples", "kneighbors",
+    "radius_neighbors",
+})  # fmt: skip
+
+
+def _own_code(call: Call) -> list[Op]:
+    """A kernel or distance that the program wrote is arithmetic that only its author can give a rule for."""
+    plan, (parameters, *_) = call[:2]
+    if not specs.own or plan.method not in _CALLING:
+        return []
+    own = [(name, told) for name, told in parameters.items if name in _FUNCTIONS and told in specs.own]
+    return [Op(f"{library_of(plan.kind)}.{name}.{told[1:-1]}") for name, told in own]
+
+
 def _sorted(seen: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     try:
         return tuple(sorted(seen))
@@ -54,6 +72,7 @@ class Calls:
         self._context, self._layers, self._lost = context, layers, lost
         self._ops: dict[Call, Op] = {}
         self._arguments: dict[tuple[Plan, facts.Given], facts.Items] = {}  # of them, by name
+        self._own: dict[Call, list[Op]] = {}  # functions of the program's own that they call
         self._kinds: dict[type, Layer] = {}
         self.waiting: list[Note] = []
         self.paths: dict[str, str] = {}  # of phases that were found and are too short to be measured one by one
@@ -91,7 +110,7 @@ class Calls:
         batch = self.waiting[:]
         del self.waiting[: len(batch)]  # other threads may have noted more by now
         if len(self._ops) >= MANY:
-            self._ops, self._arguments = {}, {}
+            self._ops, self._arguments, self._own = {}, {}, {}
         ops, paths, layers, add = self._ops, dict[str, str](), self._layers, self._ledger.add
         for (found, scope, call), times in Counter(batch).items():
             op = ops.get(call)
@@ -99,12 +118,15 @@ class Calls:
                 plan = call[0]
                 try:
                     op = ops[call] = _told(call, self._arguments)  # at once: what it is read from may be let go
+                    self._own[call] = _own_code(call)
                 except Exception as error:
                     self._lost(f"{plan.kind.__name__}.{plan.method}", error)
                     continue
             if found not in paths:
                 paths[found] = self._path(found)
             add(paths[found], scope, op, times)
+            for one in self._own[call]:
+                add(paths[found], scope, one, times)
             if scope not in layers:
                 kind = call[0].kind
                 layers[scope] = self._kinds.get(kind) or self._kinds.setdefault(kind, Layer(kind.__name__))

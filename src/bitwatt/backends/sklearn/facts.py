@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import weakref
 from collections.abc import Callable, Mapping
@@ -34,8 +35,9 @@ _kinds: dict[type, Kind] = {}
 #: What is told of parameters, of what was learnt, and after a fit of how it went.
 Told = tuple[Known, Known, Items]
 #: By the identity of an estimator: itself, weakly, the values of its parameters when they were last asked for, if they
-#: never change, what is told of it by methods that are no fits, and how those values are compared.
-_last: dict[int, tuple[Any, tuple[Any, ...] | None, Told, Same]] = {}
+#: never change, what is told of it by methods that are no fits, how those values are compared; what marks the
+#: attributes that were read, and how it is compared.
+_last: dict[int, tuple[Any, tuple[Any, ...] | None, Told, Same, tuple[Any, ...], Same]] = {}
 _argument_names: dict[Any, tuple[str, ...]] = {}
 #: Of calls of which nothing is told.
 NOTHING: tuple[Told, Given] = (Known(()), Known(()), ()), Given([], [], (), None)
@@ -73,17 +75,19 @@ def _kind(kind: type) -> Kind:
     return made
 
 
-_wholes: dict[str, frozenset[str]] = {}
+#: By class and method: whether it speaks for all that an estimator calls.
+_wholes: dict[tuple[str, str], Callable[[Any], bool] | bool] = {}
 
 
-def whole(kind: str, *methods: str) -> None:
-    """These methods of a class, and of those below it, speak for every estimator they call: a forest for its trees."""
-    _wholes[kind] = _wholes.get(kind, frozenset()) | set(methods)
+def whole(kind: str, *methods: str, where: Callable[[Any], bool] | bool = True) -> None:
+    """These methods of a class, and of those below it, speak for every estimator they call: a forest for its trees.
+    Some do only `where` nobody gave theirs an estimator of another kind."""
+    _wholes.update(dict.fromkeys([(kind, method) for method in methods], where))
 
 
-def is_whole(kind: type, method: str) -> bool:
+def is_whole(kind: type, method: str) -> Callable[[Any], bool] | bool:
     names = (f"{parent.__module__}.{parent.__qualname__}" for parent in kind.__mro__)
-    return any(method in _wholes.get(name, ()) for name in names)
+    return next((_wholes[name, method] for name in names if (name, method) in _wholes), False)
 
 
 #: Names of ops that leave all work to methods they call. Inside of other calls nothing is told of them but that they
@@ -163,32 +167,43 @@ def hyper_parameters(estimator: Any) -> Items:
 
 
 def known(estimator: Any, fresh: bool) -> Told:
-    """Its parameters, and what it has learnt, which is remembered until it is fitted again. Estimators of which the
-    same is known share the answer, which saves most of the time. `fresh` is after a fit: how it went is told, too."""
+    """Its parameters, and what it has learnt, which is remembered until it is fitted again, or has got other
+    attributes. Estimators of which the same is known share the answer, which saves most of the time. `fresh` is after a
+    fit: how it went is told, too."""
     kind, held = type(estimator), estimator.__dict__
     last = _last.get(id(estimator))
-    if last is not None and not fresh and last[0]() is estimator and last[1] is not None and last[3](held, last[1]):
-        return last[2]  # most of the time: none of its parameters need be looked at
+    if last is not None and last[0]() is not estimator:
+        last = None
+    if last is not None and not fresh:
+        if not last[5](held, last[4]):
+            last = None
+        elif last[1] is not None and last[3](held, last[1]):
+            return last[2]  # most of the time: none of its parameters need be looked at
     about = _kinds.get(kind) or _kind(kind)
-    if last is None or last[0]() is not estimator:
+    if last is None or fresh:
         learnt, went = about.learnt(estimator, held)
-        plain, settings = _set_now(about, held)
-        told: Told = (settings, learnt, ())
-        if kind.__weakrefoffset__:  # else it allows no weak references
-            if len(_last) > MANY:
-                _last.clear()
-            _last[id(estimator)] = weakref.ref(estimator), plain, told, about.same
-        return (settings, learnt, went) if went and fresh else told
-    met, plain, told, same = last
-    learnt, went = about.learnt(estimator, held) if fresh else told[1:]
-    if plain is not None and same(held, plain):
-        settings = told[0]
+        marks, still = about.marked(held)
     else:
+        learnt, went, marks, still = last[2][1], (), last[4], last[5]
+    plain, settings = (last[1], last[2][0]) if last is not None else (None, None)
+    if settings is None or plain is None or not about.same(held, plain):
         plain, settings = _set_now(about, held)
-    if settings is not told[0] or learnt is not told[1] or plain is not last[1]:
-        told = (settings, learnt, ())
-        _last[id(estimator)] = met, plain, told, same
-    return (settings, learnt, went) if went else told
+    told: Told = (settings, learnt, ())
+    if last is not None and settings is last[2][0] and learnt is last[2][1]:
+        told = last[2]
+    if kind.__weakrefoffset__:  # else it allows no weak references
+        if len(_last) > MANY:
+            _last.clear()
+        met = last[0] if last is not None else weakref.ref(estimator, functools.partial(_gone, id(estimator)))
+        _last[id(estimator)] = met, plain, told, about.same, marks, still
+    return (settings, learnt, went) if went and fresh else told
+
+
+def _gone(key: int, met: Any) -> None:
+    """An estimator is no more, and nothing that it held is kept."""
+    last = _last.get(key)
+    if last is not None and last[0] is met:
+        del _last[key]
 
 
 def _set_now(about: Kind, held: Mapping[str, Any]) -> tuple[tuple[Any, ...] | None, Known]:
@@ -272,3 +287,8 @@ def still_holds(estimator: Any, held: Mapping[str, Any] | None) -> bool:
 def outdated(estimator: Any) -> None:
     """It has learnt something outside of a fit."""
     _last.pop(id(estimator), None)
+
+
+def all_outdated() -> None:
+    """A model has changed that may be part of any estimator."""
+    _last.clear()

@@ -104,17 +104,48 @@ def _comparing(names: tuple[str, ...]) -> Same:
     return found
 
 
+#: What decides whether attributes are what they were, and whether they still are.
+Marked = tuple[Callable[[Mapping[str, Any]], tuple[Any, ...]], Same]
+#: Of attributes of other classes only the identity is kept: they may hold on to their estimator.
+_HELD = frozenset({ndarray, int, bool, str, type(None)})
+#: Of these it is told only that they are there.
+_FLOATS = frozenset({float, float64})
+
+
+@functools.lru_cache(1_000)
+def _remembering(kept: tuple[str, ...], others: tuple[str, ...], lists: tuple[str, ...]) -> Marked:
+    """A program may give a fitted estimator other attributes, or shorten its list of estimators. It is asked for every
+    call, and written out as `_comparing` is."""
+    names, ids, lengths = ([f"held[{name!r}]" for name in names] for names in (kept, others, lists))
+    now = [*names, *(f"id({one})" for one in ids), *(f"len({one})" for one in lengths)]
+    same = [f"{one} {'is' if i < len(kept) else '=='} v{i}" for i, one in enumerate(now)] or ["True"]
+    unpacked = f"{''.join(f'v{i}, ' for i in range(len(now)))}= values" if now else "pass"
+    source = (
+        f"def mark(held):\n    return ({', '.join(now)}{',' if now else ''})\n"
+        f"def same(held, values):\n    try:\n        {unpacked}\n        return {' and '.join(same)}\n"
+        "    except (KeyError, TypeError):\n        return False\n"
+    )
+    made: dict[str, Any] = {}
+    exec(source, made)
+    return made["mark"], made["same"]
+
+
 class Holding:
     """What estimators of a class hold by name, and what the last of them was like. Attributes that came with a fit tell
     something. Several threads may ask at once: but for `alike` it never changes."""
 
-    __slots__ = ("alike", "keys", "marks", "names", "went")
+    __slots__ = ("alike", "keys", "marks", "names", "remember", "went")
 
-    def __init__(self, held: Mapping[str, Any], passing: frozenset[str]) -> None:
+    def __init__(self, held: Mapping[str, Any], passing: frozenset[str], more: tuple[str, ...] = ()) -> None:
+        """`more` are attributes that its readers may look at."""
         self.keys = [*held]
         self.names = tuple([name for name in held if name.endswith("_") and not name.startswith("_")])
         self.went = tuple([name for name in self.names if name in passing])
         self.marks = _marking({name: held[name] for name in self.names if name not in passing})
+        looked = [name for name in (*self.names, *more) if name not in passing and type(held[name]) not in _FLOATS]
+        kept = tuple([name for name in looked if type(held[name]) in _HELD])
+        others = tuple([name for name in looked if name not in kept])
+        self.remember = _remembering(kept, others, tuple([name for name in others if type(held[name]) is list]))
         self.alike: _Alike | None = None
 
     def told(self, held: Mapping[str, Any]) -> Facts:
@@ -198,12 +229,23 @@ class Kind:
         if self.last is not None:
             self.last.alike = None
 
+    def marked(self, held: Mapping[str, Any]) -> tuple[tuple[Any, ...], Same]:
+        """What tells later whether the estimator that was just read is what it was."""
+        if self.last is None:  # a session has just ended in another thread
+            return (), lambda held, values: False
+        mark, same = self.last.remember
+        try:
+            return mark(held), same
+        except (KeyError, TypeError):  # another thread read one of another kind
+            return (), lambda held, values: False
+
     def learnt(self, estimator: Any, held: Mapping[str, Any]) -> tuple[Known, Items]:
         """What it tells, and beside it how its last fit went."""
         one = self.last
         marks = one.marks(held) if one is not None and one.keys == [*held] else None
         if one is None or marks is None:
-            one = self.last = Holding(held, self.passing)
+            private = [name for name in held if name[:1] == "_" and name not in self.parameters]
+            one = self.last = Holding(held, self.passing, tuple(private) if self.readers else ())
             marks = one.marks(held)
             assert marks is not None  # they were written for it
         went: Items = ()

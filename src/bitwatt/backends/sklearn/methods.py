@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -112,9 +113,37 @@ def _exchanges_on(watch: EstimatorWatch, kind: type) -> list[_Exchange]:
             continue
         if hasattr(method, "fn") and hasattr(method, "check"):  # sklearn's available_if: it hands out its `fn`
             found.append((method, "fn", method.fn, _watched(type(watch), name, method.fn)))
-        elif callable(method) and not isinstance(method, (staticmethod, classmethod, type)):
+        elif isinstance(method, staticmethod):
+            found.append((kind, name, method, Static(type(watch), Plan(kind, name, method.__func__), method)))
+        elif callable(method) and not isinstance(method, (classmethod, type)):
             found.append((kind, name, method, _watched(type(watch), name, method)))
     return found
+
+
+class Static:
+    """Stands in for a static method, of which nothing is told but that a program called it: to the methods of its own
+    class, and to who pickles it, it is that method."""
+
+    def __init__(self, watching: type[EstimatorWatch], plan: Plan, method: Any) -> None:
+        functools.update_wrapper(self, method.__func__)
+        setattr(self, _MARK, True)
+        self._watching, self._plan, self._function = watching, plan, method.__func__
+
+    def __get__(self, estimator: Any, kind: type | None = None) -> Any:
+        return self if TOP.get() is None and current() is not None else self._function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        watch, context = self._watching.now, current()
+        if watch is None or context is None or TOP.get() is not None:
+            return self._function(*args, **kwargs)
+        frame = watch.enter(None, self._plan, None, context)
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            watch.called(frame, self._plan, context)
+
+    def __reduce__(self) -> Any:
+        return operator.getitem, ((self._function,), 0)
 
 
 def _watched(watching: type[EstimatorWatch], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -174,7 +203,8 @@ def _called_by_itself(
     """A method of the estimator whose call is under way: score calls predict, predict calls decision_function. It takes
     the place of the one that called it in its frame."""
     method, probes = frame.method, frame.probes
-    frame.method, frame.probes, frame.silent = plan.method, {}, plan.silent
+    silent = plan.silent
+    frame.method, frame.probes, frame.silent = plan.method, {}, silent is True or (silent and silent(frame.estimator))
     try:
         result = function(*args, **kwargs) if kwargs else function(*args)
         watch.record(frame, plan, args[1:], kwargs, result, context, method)

@@ -26,7 +26,8 @@ PHASES = {
     "build_tokenizer": "transform", "inplace_predict": "predict", "refit": "fit", "calc_leaf_indexes": "predict",
     "eval_metrics": "score", "select_features": "fit", "grid_search": "fit", "randomized_search": "fit",
     "staged_predict_log_proba": "predict", "virtual_ensembles_predict": "predict", "get_object_importance": "score",
-    "calc_feature_statistics": "score", "quantize": "fit",
+    "calc_feature_statistics": "score", "quantize": "fit", "latent_mean_and_variance": "predict",
+    "reconstruction_error": "score",
 }  # fmt: skip
 METHODS = tuple(method for method in PHASES if method not in ("train", "build_tokenizer", "hdbscan"))
 

@@ -35,6 +35,8 @@ class Probe:
     decide: tuple[int, int, int] | None = None
     #: It calls its first argument on and on: a method that is counted need not find out each time what it is.
     calls: bool = False
+    #: From the function that is counted, and the bare one, to what takes its place.
+    around: Callable[[Any, Any], Any] | None = None
 
 
 class _Places:
@@ -105,18 +107,20 @@ def probe(
     handing: Callable[[Any, Callable[..., None]], Any] | None = None,
     decide: tuple[int, int, int] | None = None,
     calls: bool = False,
+    around: Callable[[Any, Any], Any] | None = None,
 ) -> None:
     """Count calls of a function inside estimators. What `before` reads from the arguments ahead of the call (a counter
     that the call moves on) reaches `sizes` as the keyword argument `before`; where it reads None, nothing is told. A
     function that hands out another one to be called many times (a product with a Hessian) goes through `handing`: it
     gets the result and `tick`, which counts one call of `name` + "_inner" with the sizes it is given, and returns what
     the caller gets instead. `decide` are the places of three arguments that alone decide the sizes, for what is called
-    very often with the same ones. `calls` is for who calls such a method, given first, on and on."""
+    very often with the same ones. `calls` is for who calls such a method, given first, on and on. What else has to be
+    done when it is called stands `around` it."""
     _unheard.clear()
     _names.add(path.rpartition(".")[2].rpartition(":")[2])
     _places.forget()
     called = name or path.rpartition(".")[2].rpartition(":")[2]
-    PROBES.append(Probe(path, called, sizes, before, handing, decide, calls))
+    PROBES.append(Probe(path, called, sizes, before, handing, decide, calls, around))
 
 
 _hears: dict[str, tuple[str, ...]] = {}
@@ -226,7 +230,8 @@ def _make(one: Probe, original: Any) -> Any:
     function = original.__func__ if kind is not None else original
     make = _simple if one.before is None and one.handing is None else _around
     make = _again if one.decide is not None else _calling if one.calls else make
-    counted = functools.wraps(function)(make(one, function))
+    made = make(one, function)
+    counted = functools.wraps(function)(made if one.around is None else one.around(made, function))
     if one.decide is not None:
         _deciding[counted] = one, function
     counted.__bitwatt_probe__ = one.name  # type: ignore[attr-defined]

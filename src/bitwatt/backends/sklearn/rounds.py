@@ -8,6 +8,7 @@ loop is over.
 from __future__ import annotations
 
 import functools
+import types
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -131,6 +132,14 @@ TOLD: dict[str, dict[str, Callable[..., Told]]] = {
 }  # fmt: skip
 
 
+#: Methods that give a model other trees, or ask others of it, without training it.
+_CHANGES = {
+    "xgboost": ("load_model", "set_param", "__setstate__"),
+    "lightgbm": ("rollback_one_iter", "model_from_string", "shuffle_models", "__setstate__"),
+    "catboost": ("load_model", "shrink", "drop_unused_features", "__setstate__"),
+}
+
+
 def install(watch: EstimatorWatch, library: str, kind: type) -> list[Callable[[], None]]:
     undo: list[Callable[[], None]] = []
     for name, tell in TOLD.get(library, {}).items():
@@ -140,7 +149,25 @@ def install(watch: EstimatorWatch, library: str, kind: type) -> list[Callable[[]
         original = owner.__dict__[name]
         setattr(owner, name, _watched(watch, library, name, original, tell))
         undo.append(functools.partial(setattr, owner, name, original))
+    for name in _CHANGES[library]:
+        owner = next((parent for parent in kind.__mro__ if name in parent.__dict__), None)
+        original = owner.__dict__[name] if owner is not None else None
+        if isinstance(original, types.FunctionType) and not hasattr(original, "__bitwatt_original__"):
+            setattr(owner, name, _changing(original))
+            undo.append(functools.partial(setattr, owner, name, original))
     return undo
+
+
+def _changing(original: Any) -> Any:
+    @functools.wraps(original)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return original(*args, **kwargs)
+        finally:
+            facts.all_outdated()  # estimators hold the model that has changed
+
+    method.__bitwatt_original__ = True  # type: ignore[attr-defined]
+    return method
 
 
 def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell: Callable[..., Told]) -> Any:

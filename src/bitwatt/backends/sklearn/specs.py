@@ -36,12 +36,16 @@ _parts: dict[type, str] = {}
 #: Classes whose objects have no attributes but those of the class, and none that is asked for: to ask an object for all
 #: that it has not takes as long as to read the rest of an estimator.
 _nothing: set[type] = set()
+#: What is told of functions that are no library's, and libraries whose functions are no program's own.
+own: set[str] = set()
+_ARITHMETIC = frozenset({"sklearn", "numpy", "scipy", "xgboost", "lightgbm", "catboost", "builtins", "None"})
 _ASKED = frozenset({"shape", "dtype", "dtypes", "get_params", "item", "num_row", "__call__", "__getattr__"})
 
 
 def forget() -> None:
     _tuples.clear()
     _listed_steps.clear()
+    own.clear()
 
 
 def mark_of(value: Any) -> tuple[Any, ...]:
@@ -96,6 +100,8 @@ def told(value: Any) -> Any:
             _parts[kind] = f"<{kind.__name__}>"
         return f"<{kind.__name__}>"
     if callable(value) and hasattr(value, "__name__"):
+        if str(getattr(value, "__module__", "")).partition(".")[0] not in _ARITHMETIC and len(own) < MANY:
+            own.add(f"<{value.__name__}>")
         return f"<{value.__name__}>"
     if hasattr(value, "item") and getattr(value, "shape", None) == ():
         return value.item()

@@ -77,7 +77,8 @@ class EstimatorWatch:
 
     def enter(self, estimator: Any, plan: Plan, above: Frame | None, context: Context) -> Frame:
         frame = Frame()
-        frame.estimator, frame.method, frame.unheard, frame.silent = estimator, plan.method, plan.unheard, plan.silent
+        frame.estimator, frame.method, frame.unheard, silent = estimator, plan.method, plan.unheard, plan.silent
+        frame.silent = silent if type(silent) is bool else silent(estimator)
         frame.again = frame.told = frame.held = frame.mark = frame.names = None
         frame.kinds, frame.probes = (), {}
         if above is None:
@@ -134,6 +135,11 @@ class EstimatorWatch:
         if len(waiting) >= MANY:
             calls.count()
             self.relieve(context)
+
+    def called(self, frame: Frame, plan: Plan, context: Context) -> None:
+        """A function of a class: there is no estimator that tells anything."""
+        self._note(frame, (plan, *facts.NOTHING, ()), context)
+        self.clock(frame, context)
 
     def lost(self, name: str, error: Exception) -> None:
         note = f"{name} could not be recorded: {type(error).__name__}: {error}"

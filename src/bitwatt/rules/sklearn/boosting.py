@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from bitwatt.formulas.boosting import Histograms, binning, histogram_splits, loss
-from bitwatt.formulas.inside import Probes, logarithms_of
+from bitwatt.formulas.inside import Probes, logarithms_of, seen
 from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -24,6 +24,9 @@ def _link(rows: int, trees: int, classifier: bool, facts: dict[str, Any]) -> Wor
     """Initial predictions: the log-odds of the prior, two logarithms for shares between 0.3 and 0.65 (53) and one
     outside (24); for more classes a logarithm of each, their geometric mean, and one of the ratio, which takes 15
     more operations near 1."""
+    told = list(seen(facts.get("probes", ()), "initial"))
+    if told:
+        return _links(told, facts, rows / sum(one[0] * one[-1] for one in told))
     prior = facts.get("prior") or ()
     if not classifier or not prior:
         return Work()
@@ -33,6 +36,15 @@ def _link(rows: int, trees: int, classifier: bool, facts: dict[str, Any]) -> Wor
     mean = math.exp(sum(math.log(max(share, 1e-16)) for share in prior) / len(prior))
     near = sum(0.9375 < share / mean < 1.0647 for share in prior)
     return arithmetic((48 * trees + 21 + 15 * near) * rows, DOUBLE)
+
+
+def _links(told: list[tuple[Any, ...]], facts: dict[str, Any], share: float) -> Work:
+    """The same of what an estimator predicts that boosting was told to begin with: for a share of all these rows."""
+    total = 0.0
+    for rows, trees, near, even, times in told:
+        odds = 24 * rows + 29 * near - 46 * even + (facts.get("loss") == "exponential") * rows
+        total += (odds if trees == 1 else (48 * trees + 21) * rows + 15 * near) * times
+    return arithmetic(total * share, DOUBLE)
 
 
 def _leaf(name: str, trees: int) -> float:
@@ -51,7 +63,8 @@ def _fresh(facts: dict[str, Any], probe: str, count: int) -> int:
 def gradient_boosting_fit(X: TensorSpec, y: Any = None, subsample: float = 1.0, **facts: Any) -> Work:
     """For each round the gradients, the trees over them (with three sums of weights), a step in each leaf, 2 operations
     a sample for the new predictions, and the loss. Parts of the samples are drawn, or kept to decide when to stop. A
-    warm start predicts with the trees that are there, which the new ones are taken to be like."""
+    warm start predicts with the trees that are there, which the new ones are taken to be like. An estimator to begin
+    with is counted as its own."""
     stages, trees = _fresh(facts, "trees", facts["stages"]), _classes(facts)
     old = facts["stages"] - stages
     classifier = isinstance(y, tuple) or (isinstance(y, TensorSpec) and "n_classes_" in facts)
@@ -69,7 +82,7 @@ def gradient_boosting_fit(X: TensorSpec, y: Any = None, subsample: float = 1.0, 
         work += arithmetic(held * stages * (price.mean + 2 * trees), DOUBLE) + _link(held, trees, classifier, facts)
     elif not classifier and name == "squared_error":
         work += arithmetic(2 * rows, DOUBLE)
-    return replace(work, estimated=True) if old or facts.get("init") not in (None, "zero") else work
+    return replace(work, estimated=True) if old else work
 
 
 def _raw(X: TensorSpec, facts: dict[str, Any], classifier: bool) -> Work:

@@ -5,8 +5,9 @@ from typing import Any
 
 from bitwatt.formulas import processes
 from bitwatt.formulas.arrays import floats
+from bitwatt.formulas.gaussians import normals
 from bitwatt.formulas.inside import Probes, inside, seen
-from bitwatt.formulas.lapack import gemv
+from bitwatt.formulas.lapack import gemv, syrk
 from bitwatt.formulas.vector import DOUBLE, arithmetic
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -43,20 +44,25 @@ def regressor_predict(
     n, m = X.shape[0], alpha_.shape[0]
     targets = alpha_.shape[1] if len(alpha_.shape) > 1 else 1
     work = inside(probes) + gemv(n, m, DOUBLE) * targets + arithmetic(2 * n * targets, DOUBLE)
-    return work + arithmetic(2 * n * m * (n if return_cov else 1) if return_std or return_cov else 0, DOUBLE)
+    if return_cov:  # once more a product with itself, and one with the scale of each target
+        return work + syrk(n, m, DOUBLE) + arithmetic(n * n * (1 + targets), DOUBLE)
+    return work + arithmetic(2 * n * m if return_std else 0, DOUBLE)
 
 
 @rule(f"{_HERE}.GaussianProcessRegressor.sample_y", family="gaussian process")
-def regressor_sample(X: TensorSpec, n_samples: int = 1, probes: Probes = (), **_: Any) -> Work:
-    """predict is counted; normal numbers through the square root of the covariance (an SVD, 22n³ and more)."""
-    n = X.shape[0]
-    return inside(probes) + arithmetic(22 * n**3 + n_samples * (2 * n * n + 25 * n), DOUBLE)
+def regressor_sample(
+    X: TensorSpec, alpha_: TensorSpec | None = None, n_samples: int = 1, probes: Probes = (), **_: Any
+) -> Work:
+    """predict is counted; normal numbers through the root of the covariance, for each target."""
+    targets = alpha_.shape[1] if alpha_ is not None and len(alpha_.shape) > 1 else 1
+    return inside(probes) + normals(n_samples, X.shape[0]) * targets
 
 
 free(
     f"{_HERE}.GaussianProcessClassifier.predict",
     f"{_HERE}.GaussianProcessClassifier.predict_proba",
     f"{_HERE}.GaussianProcessClassifier.log_marginal_likelihood",
+    f"{_HERE}.GaussianProcessClassifier.latent_mean_and_variance",
     reason="calls the same method of the binary classifiers inside, which is counted",
 )
 
@@ -80,10 +86,18 @@ def binary_likelihood(probes: Probes = (), **_: Any) -> Work:
 def binary_predict(
     X: TensorSpec, X_train_: TensorSpec, probes: Probes = (), out: tuple[TensorSpec, ...] = (), **_: Any
 ) -> Work:
-    """The kernel with the training rows times the residuals; probabilities take the squares of a triangular solve of
-    it, and the logistic function integrated over a normal one by five error functions."""
+    """The kernel with the training rows times the residuals. Probabilities take the mean and variance of the latent
+    function, which are an op of their own but in older versions, and the logistic function integrated over a normal one
+    by five error functions."""
+    asked = bool(out) and len(out[0].shape) == 2
+    if asked and not probes:
+        return arithmetic(5 * X.shape[0] * 55, DOUBLE)
+    work = inside(probes) + gemv(X.shape[0], X_train_.shape[0], DOUBLE, columns=True)
+    return work + arithmetic((4 * X_train_.shape[0] + 5 * 55) * X.shape[0] * asked, DOUBLE)
+
+
+@rule(f"{_BINARY}.latent_mean_and_variance", family="gaussian process")
+def binary_latent(X: TensorSpec, X_train_: TensorSpec, probes: Probes = (), **_: Any) -> Work:
+    """The kernel with the training rows times the residuals; its weighted rows solved by the factor, squared."""
     n, m = X.shape[0], X_train_.shape[0]
-    work = inside(probes) + gemv(n, m, DOUBLE, columns=True)
-    if out and len(out[0].shape) == 2:
-        work += arithmetic(4 * n * m + 5 * n * 55, DOUBLE)
-    return work
+    return inside(probes) + gemv(n, m, DOUBLE, columns=True) + arithmetic(3 * n * m + m, DOUBLE)

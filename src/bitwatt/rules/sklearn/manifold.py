@@ -68,6 +68,12 @@ def isomap_fit(
     return inside(probes) + paths + arithmetic(2 * n * n, DOUBLE)
 
 
+@rule(f"{_HERE}.Isomap.reconstruction_error", family="manifold")
+def isomap_error(dist_matrix_: TensorSpec, **_: Any) -> Work:
+    """Distances squared and halved, and the sum of their squares once they are centred, which is counted."""
+    return arithmetic(4 * dist_matrix_.numel, DOUBLE)
+
+
 @rule(f"{_HERE}.Isomap.transform", family="manifold")
 def isomap_transform(
     X: TensorSpec, dist_matrix_: TensorSpec | None = None, n_neighbors: int | None = 5, probes: Probes = (), **_: Any

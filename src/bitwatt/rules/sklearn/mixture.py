@@ -16,15 +16,17 @@ from bitwatt.formulas.arrays import (
     logarithms,
 )
 from bitwatt.formulas.gaussians import (
+    NORMAL,
     expectation,
     factors,
     log_densities,
     maximisation,
     moments,
+    normals,
     precisions,
     told_apart,
 )
-from bitwatt.formulas.lapack import svd, syrk
+from bitwatt.formulas.lapack import syrk
 from bitwatt.formulas.vector import DOUBLE, EXP, arithmetic, function, gemm, validated
 from bitwatt.records import TensorSpec, Work
 from bitwatt.registry import free, rule
@@ -152,14 +154,13 @@ def _register(name: str, bayesian: bool) -> None:
         n_samples: int = 1, means_: TensorSpec | None = None, covariance_type: str = "full", n_components: int = 1,
         **_: Any,
     ) -> Work:  # fmt: skip
-        """Normal numbers (about 12 operations each) through a factor of the covariance: its singular value
-        decomposition, twice for the check that it is positive, and a product; or times the deviations."""
-        f = means_.shape[1] if means_ is not None else 1
-        drawn = arithmetic(13 * n_samples * f, DOUBLE, random=n_samples * f)
+        """Normal numbers through the root of each component's covariance, or times its deviations."""
+        f, k = means_.shape[1] if means_ is not None else 1, n_components
         if covariance_type in ("full", "tied"):
-            each = svd(f, f, DOUBLE) + arithmetic(6 * f * f, DOUBLE) + gemm(f, f, f, DOUBLE)
-            return drawn + each * n_components + gemm(n_samples, f, f, DOUBLE)
-        return drawn + arithmetic(n_samples * f + f * n_components, DOUBLE)
+            drawn, each = normals(n_samples, f), normals(0, f)
+            return drawn + each * (k - 1)
+        deviations = arithmetic(0, DOUBLE, sqrt=k * (f if covariance_type == "diag" else 1))
+        return deviations + arithmetic((NORMAL + 2) * n_samples * f, DOUBLE, random=n_samples * f)
 
 
 _register(_PLAIN, bayesian=False)

@@ -258,7 +258,8 @@ def lightgbm_model(estimator: Any) -> Facts:
 def catboost_model(model: Any) -> Facts:
     if not model.is_fitted():
         return {}
-    options = model.get_all_params()
+    trained = "params" in model.get_metadata()  # else it was put together of others
+    options = model.get_all_params() if trained else {}
     names = ("depth", "border_count", "boosting_type", "grow_policy", "max_leaves", "loss_function", "rsm",
              "leaf_estimation_iterations", "score_function", "task_type")  # fmt: skip
     known = {name: options[name] for name in names if name in options}
@@ -267,7 +268,7 @@ def catboost_model(model: Any) -> Facts:
     known["boost_trees"] = int(model.tree_count_)
     if known.get("grow_policy", "SymmetricTree") != "SymmetricTree" and model.tree_count_:
         known["boost_leaves"] = round(float(model.get_tree_leaf_counts().mean()), 3)
-    if "Multi" in str(known.get("loss_function", "")) and not len(classes):  # several targets
+    if not trained or ("Multi" in str(known.get("loss_function", "")) and not len(classes)):  # several targets
         known["boost_groups"] = int(model.get_leaf_values().size // max(sum(model.get_tree_leaf_counts()), 1))
     known["boost_kinds"] = len(model.get_cat_feature_indices())
     return known | {"boost_features": len(model.feature_names_)}

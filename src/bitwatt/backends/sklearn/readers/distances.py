@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy import ndarray
 
+from bitwatt.backends.sklearn.around import apart
 from bitwatt.backends.sklearn.facts import facts
 from bitwatt.backends.sklearn.probes import probe
 from bitwatt.backends.sklearn.readers.densities import met
@@ -247,6 +248,15 @@ def _calls(args: tuple[Any, ...]) -> int:
     return int(args[0].get_n_calls())
 
 
+def _twin(tree: Any) -> Any:
+    """The same arrays with counters of its own. scikit-learn asks a tree from several threads, which lose counts of
+    what they add at once, and set back what another one counts."""
+    kind: Any = type(tree)
+    twin = kind.__new__(kind)
+    twin.__setstate__(tree.__getstate__())
+    return twin
+
+
 def _queried(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     """The tree, then queries, distances computed, nodes split, neighbours; then of many queries what they met of
     boxes."""
@@ -322,12 +332,13 @@ def _density(args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
     return (*told, *met(args[0], tree[1], args[1], h, kernel, (absolute, relative, norm)))
 
 
+_apart = apart(_twin)
 for _kind, _module in (("KDTree", "_kd_tree"), ("BallTree", "_ball_tree")):
     _class = f"sklearn.neighbors.{_module}:{_kind}"
     probe(f"{_class}.__init__", "tree built", _built)
-    probe(f"{_class}.query", "tree query", _queried, before=_calls)
-    probe(f"{_class}.query_radius", "tree radius", _queried_radius, before=_calls)
-    probe(f"{_class}.kernel_density", "tree density", _density, before=_calls)
+    probe(f"{_class}.query", "tree query", _queried, before=_calls, around=_apart)
+    probe(f"{_class}.query_radius", "tree radius", _queried_radius, before=_calls, around=_apart)
+    probe(f"{_class}.kernel_density", "tree density", _density, before=_calls, around=_apart)
 
 
 probe(

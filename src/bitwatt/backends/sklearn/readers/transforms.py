@@ -13,13 +13,17 @@ from bitwatt.backends.sklearn.results import look
 
 
 def _likelihood(args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> tuple[int]:
-    """Values that are not zero: the functions of zero take next to nothing."""
-    return (int((args[1] != 0).sum()),)
+    """Values that are neither zero nor missing: the functions of those take next to nothing."""
+    return (_worth(args[1]),)
+
+
+def _worth(values: Any) -> int:
+    return int(((values != 0) & (values == values)).sum())
 
 
 probe("scipy.stats._morestats:yeojohnson_llf", "likelihood", _likelihood)
 probe("scipy.stats._morestats:boxcox_llf", "likelihood", _likelihood)
-probe("scipy.stats._morestats:yeojohnson", "nonzero", lambda args, kwargs, result: (int((args[0] != 0).sum()),))
+probe("scipy.stats._morestats:yeojohnson", "nonzero", lambda args, kwargs, result: (_worth(args[0]),))
 probe("sklearn.preprocessing._data:PowerTransformer._yeo_johnson_inverse_transform", "nonzero", _likelihood)
 
 #: Values that are looked at, evenly spread.

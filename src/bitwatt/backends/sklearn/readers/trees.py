@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from bitwatt.backends.sklearn.around import spoken_for
 from bitwatt.backends.sklearn.facts import Facts, facts, whole
 from bitwatt.backends.sklearn.probes import probe
 from bitwatt.backends.sklearn.readers.nodes import later, sums
@@ -19,7 +20,8 @@ whole("sklearn.ensemble._forest.BaseForest", "fit", "apply", "decision_path")
 whole("sklearn.ensemble._forest.RandomTreesEmbedding", "fit_transform", "transform")
 whole("sklearn.ensemble._forest.ForestClassifier", "predict_proba")
 whole("sklearn.ensemble._forest.ForestRegressor", "predict")
-whole("sklearn.ensemble._gb.BaseGradientBoosting", "fit", "apply")
+whole("sklearn.ensemble._gb.BaseGradientBoosting", "apply")
+whole("sklearn.ensemble._gb.BaseGradientBoosting", "fit", where=lambda one: one.init is None or one.init == "zero")
 whole("sklearn.ensemble._iforest.IsolationForest", "fit", "score_samples")
 
 
@@ -33,7 +35,10 @@ def columns(X: Any) -> tuple[Any, ...]:
     rows, width = X.shape
     sample = X[:: max(rows // _ROWS, 1), :: max(width // _COLUMNS, 1)][:_ROWS]
     if sample.dtype.kind not in "fiub":
-        return _looked_at(sample)
+        try:
+            return _looked_at(sample)
+        except TypeError:  # texts beside numbers are in no order
+            return ()
     kind, content = (sample.shape, sample.dtype), sample.tobytes()
     for known in _known:  # ensembles look at the same data again and again; to compare takes less than to hash
         if known[1] == content and known[0] == kind:
@@ -85,7 +90,19 @@ probe("sklearn.ensemble._gb:BaseGradientBoosting._fit_stages", "columns",
 
 
 probe("sklearn.ensemble._forest:_parallel_build_trees", "trees")
-probe("sklearn.ensemble._gb:BaseGradientBoosting._fit_stage", "trees")
+probe("sklearn.ensemble._gb:BaseGradientBoosting._fit_stage", "trees", around=spoken_for)
+
+
+def _said(args: Any, kwargs: Any, result: Any) -> tuple[int, ...]:
+    """Raw predictions of the estimator that boosting begins with, trees of a round, and how many come by a longer way:
+    log-odds near to even, those that are even (for more classes, ratios near to one)."""
+    low, high = (-0.8473, 0.6191) if result.shape[1] == 1 else (-0.0646, 0.0627)
+    scale = 2 if type(args[2]).__name__ == "ExponentialLoss" else 1  # half of the log-odds
+    return (*result.shape, int(((scale * result >= low) & (scale * result <= high)).sum()), int((result == 0).sum()))
+
+
+probe("sklearn.ensemble._gb:_init_raw_predictions", "initial", _said,
+      before=lambda args: True if args[3] and not hasattr(args[1], "class_prior_") else None)  # fmt: skip
 
 
 def _unpruned(args: tuple[Any, ...]) -> tuple[Any, ...] | None:
