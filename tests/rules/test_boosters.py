@@ -61,7 +61,7 @@ def test_updates_in_a_loop_are_one_training(library: str) -> None:
     booster, run = _run(_calls(library)["update"])
     assert [(row.op.name, row.calls) for row in run.ledger] == [(f"{library}.Booster.train", 1)]
     assert dict(next(iter(run.ledger)).op.args)["boost_rounds"] == 5
-    assert not hasattr(type(booster).update, "__bitwatt_original__")
+    assert not hasattr(type(booster).update, "__wrapped__")
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm"])

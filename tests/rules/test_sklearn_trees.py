@@ -114,7 +114,7 @@ def test_native_training_is_counted_like_the_estimator(library: str) -> None:
     assert [row.op.name.rpartition(".")[2] for row in trained.ledger] == ["train"]
     assert bitwatt.totals(trained).total == pytest.approx(bitwatt.totals(fitted).total, rel=0.02)
     assert not trained.notes
-    assert not hasattr(module.train, "__bitwatt_original__")
+    assert not hasattr(module.train, "__wrapped__")
 
 
 @pytest.mark.parametrize("name", ["GradientBoostingRegressor", "HistGradientBoostingRegressor"])

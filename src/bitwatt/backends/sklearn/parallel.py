@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import functools
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import TOP, Frame, Parts, framed, qualified
@@ -235,9 +235,9 @@ class Task:
         frame = framed(None, "", place.phase, place.scope, place.silent, kinds, place.unheard)
         with opened("worker", phases=place.phases) as context:
             reset = TOP.set(frame if place.scope else None)
-            own.catch_up()
+            function = self._seen((*args, *kwargs.values()))
             try:
-                value = self.function(*args, **kwargs)
+                value = function(*args, **kwargs)
             finally:
                 TOP.reset(reset)
             probes = frame.probes if not place.is_fold else {}  # no rule speaks for a fold
@@ -246,6 +246,15 @@ class Task:
             except Exception as error:  # the task comes first
                 brought = Brought([], {}, (f"a worker's counts are lost: {type(error).__name__}: {error}",), probes)
         return Returning(place[:2], secrets.token_hex(8), value, brought)
+
+    def _seen(self, given: Iterable[Any]) -> Any:
+        """The function, and with it the program's classes, as they are seen in the process where the task was made."""
+        watch = WATCHERS.watches.get("sklearn")
+        if watch is not None:
+            seeing = cast("EstimatorWatch", watch)
+            own.catch_up(seeing)
+            own.meet(seeing, given, frozenset(kind for _, kind in self.place.kinds))
+        return own.bound_anew(self.function)
 
 
 def _harvested(token: Token, probes: dict[tuple[Any, ...], int]) -> Brought:
@@ -257,6 +266,7 @@ def _harvested(token: Token, probes: dict[tuple[Any, ...], int]) -> Brought:
     if not WATCHERS.sessions:
         for watch in WATCHERS.watches.values():
             watch.notes.clear()  # this worker may serve another session next
+            getattr(watch, "layers", {}).clear()
     return Brought(rows, kinds, tuple(notes), probes)
 
 

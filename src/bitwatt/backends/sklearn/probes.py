@@ -15,6 +15,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES
+from bitwatt.backends.sklearn.standins import put_back, standing_in, stood_for
 from bitwatt.imports import is_imported, is_under_way, when_imported
 
 #: From the arguments of a call and its result to the sizes that its cost depends on; None where nothing is to be told
@@ -183,19 +184,25 @@ def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: 
     for part in classes:
         owner = getattr(owner, part, None)
     original = owner.__dict__.get(attribute) if owner is not None else None
+    if classes and getattr(original, "__bitwatt_probe__", None) == one.name:  # a mock kept it, and put it back since
+        delattr(owner, attribute)
+        if getattr(owner, attribute, None) is not stood_for(original):
+            setattr(owner, attribute, stood_for(original))
+        original = owner.__dict__.get(attribute)
     if original is None and classes and hasattr(owner, attribute):  # a method of a compiled parent that cannot change
-        setattr(owner, attribute, _counting(one, getattr(owner, attribute)))
-        undo.append(lambda: delattr(owner, attribute))
+        inherited = _counting(one, getattr(owner, attribute), owner, attribute)
+        setattr(owner, attribute, inherited)
+        undo.append(lambda: delattr(owner, attribute) if vars(owner).get(attribute) is inherited else None)
         return
     if original is None:  # another version of the library
         _notes[0].setdefault(f"{one.path} is not there to be counted", None)
         return
     if getattr(original, "__bitwatt_probe__", None) == one.name or id(original) in there:  # it is counted already
         return
-    ours = _counting(one, original)
+    ours = _counting(one, original, owner, attribute)
     if classes:
         setattr(owner, attribute, ours)
-        undo.append(lambda: setattr(owner, attribute, original))
+        undo.append(lambda: put_back(owner, attribute, ours, original))
         return
     there[id(original)] = (original, ours)
     back[id(ours)] = (ours, original)
@@ -212,24 +219,25 @@ def _exchange(packages: Mapping[str, _Exchange], places: list[tuple[dict[str, An
             held[key] = found[1]
 
 
-def _counting(one: Probe, original: Any) -> Any:
+def _counting(one: Probe, original: Any, owner: Any, attribute: str) -> Any:
     """The function, counted. It is made once: that takes longer than to put it in its place."""
     known = _made.get((id(original), one.name))
     if known is None:
-        known = _made[id(original), one.name] = original, _make(one, original)
+        known = _made[id(original), one.name] = original, _make(one, original, owner, attribute)
     return known[1]
 
 
-def _make(one: Probe, original: Any) -> Any:
+def _make(one: Probe, original: Any, owner: Any, attribute: str) -> Any:
     """Each kind of probe has the least that it needs between the program and its function."""
     kind = type(original) if isinstance(original, (staticmethod, classmethod)) else None
     function = original.__func__ if kind is not None else original
     make = _simple if one.before is None and one.handing is None else _around
     make = _again if one.decide is not None else _calling if one.calls else make
-    counted = functools.wraps(function)(make(one, function))
+    path = f"{attribute}.__func__" if kind is classmethod else attribute
+    counted = standing_in(function, make(one, function), owner, path)
     if one.decide is not None:
         _deciding[counted] = one, function
-    counted.__bitwatt_probe__ = one.name  # type: ignore[attr-defined]
+    counted.__bitwatt_probe__ = one.name
     return kind(counted) if kind is not None else counted
 
 
