@@ -36,6 +36,7 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
         undo += wrap(watch, kind, first=True)
     announced = BaseEstimator.__dict__.get("__init_subclass__")
 
+    @out_of_sight
     @functools.wraps(BaseEstimator.__init_subclass__.__func__)
     def announce(cls: type[Any], /, **kwargs: Any) -> None:
         super(BaseEstimator, cls).__init_subclass__(**kwargs)
@@ -43,7 +44,7 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
             for parent in cls.__mro__:  # mixins announce themselves to nobody
                 undo.extend(wrap(watch, parent))
 
-    announces = classmethod(out_of_sight(announce))
+    announces = classmethod(announce)
     BaseEstimator.__init_subclass__ = announces
 
     def forget() -> None:

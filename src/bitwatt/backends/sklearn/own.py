@@ -50,6 +50,7 @@ class Seen:
     def __reduce__(self) -> Any:
         return operator.getitem, ((self.function,), 0)
 
+    @out_of_sight
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         watch, method, function = self.watch, self.method, self.function
         context = current() if watch.on else None
@@ -57,7 +58,11 @@ class Seen:
         if context is None or not args or (above is not None and above.silent):
             return function(*args, **kwargs)
         estimator = args[0]
-        frame = watch.enter(estimator, watch.plan(type(estimator), method, function), above, context)
+        try:
+            frame = watch.enter(estimator, watch.plan(type(estimator), method, function), above, context)
+        except Exception as error:  # the program comes first
+            watch.lost(self.called, error)
+            return function(*args, **kwargs)
         frame.method = f"own {method}"  # a library's method of the same name, called by this one, is an op beside it
         reset, before = TOP.set(frame), _noted(watch, context)
         try:
@@ -74,9 +79,6 @@ class Seen:
         return result
 
 
-out_of_sight(Seen.__call__)
-
-
 def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
     """Meet the parts of pipelines that are nobody's children, and methods that scikit-learn wraps after the class has
     announced itself."""
@@ -86,12 +88,14 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
     met: set[type] = set()
     output, names = _SetOutputMixin.__dict__["__init_subclass__"], _BaseComposition._validate_names
 
+    @out_of_sight
     @functools.wraps(output.__func__)
     def announce(cls: type[Any], /, **kwargs: Any) -> None:
         output.__func__(cls, **kwargs)
         if watch.on:
             wrap(watch, cls)
 
+    @out_of_sight
     @functools.wraps(names)
     def validate(self: Any, given: Any) -> Any:
         if watch.on and current() is not None:
@@ -102,9 +106,9 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
                 met.update(parts, [kind for kind in found if not is_part(kind)])
         return names(self, given)
 
-    announces = classmethod(out_of_sight(announce))
+    announces = classmethod(announce)
     _SetOutputMixin.__init_subclass__ = announces
-    _BaseComposition._validate_names = out_of_sight(validate)
+    _BaseComposition._validate_names = validate
 
     def restore() -> None:
         put_back(_SetOutputMixin, "__init_subclass__", announces, output)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import TOP, Frame, Parts, framed, qualified
 from bitwatt.backends.sklearn.names import LIBRARIES
+from bitwatt.backends.sklearn.standins import out_of_sight
 from bitwatt.backends.sklearn.travel import HOMES, Brought, Home, Landing, Place, Returning, process
 from bitwatt.backends.watchers import WATCHERS
 from bitwatt.context import CONTEXT, Token, current, opened
@@ -31,6 +32,7 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
 
     original = Parallel.__call__
 
+    @out_of_sight
     @functools.wraps(original)
     def watched_call(self: Any, iterable: Any) -> Any:
         context = current() if watch.on else None
@@ -155,6 +157,7 @@ class _SizedTurns(_Turns):
 
 
 def _in_fold(function: Any, phase: str, scope: str) -> Any:
+    @out_of_sight
     def fold(*args: Any, **kwargs: Any) -> Any:
         reset = TOP.set(framed(None, "", phase, scope))
         try:
@@ -199,6 +202,7 @@ class Task:
     def __hash__(self) -> int:
         return hash(self.function)
 
+    @out_of_sight
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.home is not None:
             return self._here(self.home, args, kwargs)
@@ -207,6 +211,7 @@ class Task:
     def _parts(self, args: Any) -> Parts:
         return tuple((name, args[i]) for i, name in self.place.known)
 
+    @out_of_sight
     def _here(self, home: Home, args: Any, kwargs: Any) -> Any:
         home.ran_here = True
         frame, place = home.frame, self.place
@@ -229,6 +234,7 @@ class Task:
             if probes:
                 home.counted_here(probes)
 
+    @out_of_sight
     def _elsewhere(self, args: Any, kwargs: Any) -> Any:
         place = self.place
         kinds = self._parts(args) + place.kinds

@@ -15,7 +15,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES
-from bitwatt.backends.sklearn.standins import put_back, standing_in, stood_for
+from bitwatt.backends.sklearn.standins import put_back, standing_in
 from bitwatt.imports import is_imported, is_under_way, when_imported
 
 #: From the arguments of a call and its result to the sizes that its cost depends on; None where nothing is to be told
@@ -90,6 +90,8 @@ _places = _Places()
 _made: dict[tuple[int, str], tuple[Any, Any]] = {}
 #: Functions that are, or were, in the place of others, and those others, by identity.
 _known: dict[int, Any] = {}
+#: By the identity of what is put in the place of a function: the name of its probe, and the function.
+_stands: dict[int, tuple[str, Any]] = {}
 #: Methods that are counted, whose arguments decide the sizes: their probes, and what they were.
 _deciding: dict[Any, tuple[Probe, Any]] = {}
 #: Where remarks go.
@@ -184,11 +186,12 @@ def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: 
     for part in classes:
         owner = getattr(owner, part, None)
     original = owner.__dict__.get(attribute) if owner is not None else None
-    if classes and getattr(original, "__bitwatt_probe__", None) == one.name:  # a mock kept it, and put it back since
+    known, bare = _stands.get(id(original), ("", None))
+    if classes and known == one.name:  # what a mock kept of an earlier session, and has put back since
         delattr(owner, attribute)
-        if getattr(owner, attribute, None) is not stood_for(original):
-            setattr(owner, attribute, stood_for(original))
-        original = owner.__dict__.get(attribute)
+        if getattr(owner, attribute, None) is not bare:
+            setattr(owner, attribute, bare)
+        original, known = owner.__dict__.get(attribute), ""
     if original is None and classes and hasattr(owner, attribute):  # a method of a compiled parent that cannot change
         inherited = _counting(one, getattr(owner, attribute), owner, attribute)
         setattr(owner, attribute, inherited)
@@ -197,7 +200,7 @@ def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: 
     if original is None:  # another version of the library
         _notes[0].setdefault(f"{one.path} is not there to be counted", None)
         return
-    if getattr(original, "__bitwatt_probe__", None) == one.name or id(original) in there:  # it is counted already
+    if known == one.name or id(original) in there:  # it is counted already
         return
     ours = _counting(one, original, owner, attribute)
     if classes:
@@ -224,6 +227,7 @@ def _counting(one: Probe, original: Any, owner: Any, attribute: str) -> Any:
     known = _made.get((id(original), one.name))
     if known is None:
         known = _made[id(original), one.name] = original, _make(one, original, owner, attribute)
+        _stands[id(known[1])] = one.name, original
     return known[1]
 
 
@@ -237,7 +241,6 @@ def _make(one: Probe, original: Any, owner: Any, attribute: str) -> Any:
     counted = standing_in(function, make(one, function), owner, path)
     if one.decide is not None:
         _deciding[counted] = one, function
-    counted.__bitwatt_probe__ = one.name
     return kind(counted) if kind is not None else counted
 
 
