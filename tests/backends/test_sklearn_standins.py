@@ -162,9 +162,10 @@ class Handing(BaseEstimator):
 @pytest.mark.parametrize("value", [_Shapeless(), _Endless(), _Unknown()], ids=lambda value: type(value).__name__)
 def test_data_that_cannot_be_read_ends_no_program(value: Any) -> None:
     for call in (lambda: Handing(value).predict(X), lambda: Handing(value).predict(value)):
-        with pytest.warns(RuntimeWarning, match="could not be recorded"):
+        with pytest.warns(RuntimeWarning, match="could not be recorded") as caught:
             result, measured = run(call)
         assert result is value
+        assert caught[0].filename == __file__
         assert bitwatt.totals(measured).missing == {f"{__name__}.Handing.predict": 1}
         assert any("Handing.predict could not be recorded" in note for note in measured.notes)
 

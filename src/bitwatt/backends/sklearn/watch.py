@@ -141,7 +141,7 @@ class EstimatorWatch:
         note = f"{name} could not be recorded: {type(error).__name__}: {error}"
         if note not in self.notes and len(self.notes) < _NOTES:
             self.notes[note] = None
-            warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=3)
 
     def _calls(self, context: Context) -> Calls:
         return self.calls.get(context) or self.calls.setdefault(context, Calls(context, self.layers, self.lost))
