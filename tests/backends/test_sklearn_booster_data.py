@@ -103,4 +103,12 @@ def test_a_loop_of_updates_is_told_as_a_training() -> None:
             booster.update(data, i)
 
     assert flops(loop)[0] == trained
-    assert "__bitwatt_original__" not in vars(xgboost.DMatrix.__init__)
+
+
+def test_classes_of_data_sets_are_as_they_were() -> None:
+    kinds = (xgboost.DMatrix, xgboost.QuantileDMatrix, lightgbm.Dataset, catboost.Pool)
+    before = [kind.__init__ for kind in kinds]
+    X, y = numbers("plain")
+    for library in ("xgboost", "lightgbm", "catboost"):
+        flops(lambda library=library: by_train(library, data_set(library, X, y)))  # type: ignore[misc]
+    assert [kind.__init__ for kind in kinds] == before

@@ -46,7 +46,7 @@ def test_a_probe_that_reads_nothing_ahead_of_a_call_tells_nothing():
     def before(args):
         return 1 / args[0] if args[0] < 2 else None
 
-    counted = probes._make(probes.Probe("made:f", "made", sizes, before), lambda x: x + 1)
+    counted = probes._make(probes.Probe("made:f", "made", sizes, before), lambda x: x + 1, None, "f")
     frame = framed(None, "fit", "fit", "made")
     reset = TOP.set(frame)
     try:

@@ -388,8 +388,8 @@ def test_a_minimiser_may_hand_on_any_number_of_arguments():
             return sum(x) + len(more)
 
     inner = probes.Probe("made:Loss.value", "made_value", lambda args, *_: (len(args),), decide=(0, 1, 1))
-    Loss.value = probes._make(inner, Loss.value)
-    minimise = probes._make(probes.Probe("made:minimise", "made_minimise", calls=True), _twice)
+    Loss.value = probes._make(inner, Loss.value, Loss, "value")
+    minimise = probes._make(probes.Probe("made:minimise", "made_minimise", calls=True), _twice, None, "minimise")
     for more in ((), (1,), (1, 2, 3, 4, 5)):
         frame = framed(None, "fit", "fit", "made")
         reset = TOP.set(frame)

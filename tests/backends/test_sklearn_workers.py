@@ -20,12 +20,14 @@ from typing import Any
 import joblib
 import numpy as np
 import pytest
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, VotingRegressor
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import bitwatt
 from bitwatt.backends.sklearn import parallel, travel
@@ -269,3 +271,62 @@ def test_tasks_that_run_in_turn_stay_as_they_are(tasks: Callable[..., Any], monk
         "GridSearchCV.best_estimator"
     }
     assert not any("joblib" in note for note in session.run.notes)
+
+
+class Duck:
+    """Inherits from nothing, and is met as a part only."""
+
+    def fit(self, X: Any, y: Any = None) -> Duck:
+        return self
+
+    def transform(self, X: Any) -> Any:
+        return 2 * X
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {}
+
+    def set_params(self, **_: Any) -> Duck:
+        return self
+
+
+def rows_of(call: Callable[[], Any], backend: str) -> tuple[Counter[tuple[str, str, str]], bitwatt.Run]:
+    with bitwatt.measure(keep=False) as session, joblib.parallel_config(backend=backend, n_jobs=2):
+        call()
+    assert session.run is not None
+    rows: Counter[tuple[str, str, str]] = Counter()
+    for row in session.run.ledger:
+        rows[row.phase, row.scope, row.op.name] += row.calls
+    return rows, session.run
+
+
+def test_classes_that_travel_by_value_are_seen_there_and_back() -> None:
+    class Shifted(Ridge):
+        def predict(self, X: Any) -> Any:
+            return super().predict(X) + 1
+
+    def vote() -> None:
+        VotingRegressor([("a", Shifted()), ("b", Ridge())]).fit(X, Y).predict(X)
+
+    for call in (vote, lambda: cross_val_score(Shifted(), X, Y, cv=3)):
+        here, _ = rows_of(call, "threading")
+        assert any(name.endswith(".Shifted.predict") for _, _, name in here)
+        for _ in range(2):  # a worker knows the class from before, and gets its methods anew
+            assert rows_of(call, "loky")[0] == here
+
+
+@PROCESSES
+def test_workers_meet_parts_that_inherit_from_nothing(backend: str) -> None:
+    parts = [("duck", Duck()), ("scaled", StandardScaler())]
+    for call in (
+        lambda: FeatureUnion(parts).fit(X).transform(X),
+        lambda: ColumnTransformer([(*part, [i]) for i, part in enumerate(parts)]).fit(X).transform(X),
+    ):
+        here, _ = rows_of(call, "threading")
+        assert any(name.endswith(".Duck.transform") for _, _, name in here)
+        assert rows_of(call, backend)[0] == here
+
+
+def test_a_worker_forgets_what_layers_of_other_sessions_were() -> None:
+    for estimator in (SVC(), LogisticRegression()):
+        _, run = rows_of(lambda one=estimator: BaggingClassifier(one, 3, random_state=0).fit(X, Y), "loky")
+        assert run.layers["BaggingClassifier.estimator"].kind == type(estimator).__name__

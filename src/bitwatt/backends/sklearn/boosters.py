@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import datasets, methods, rounds
 from bitwatt.backends.sklearn.frames import TOP, framed
+from bitwatt.backends.sklearn.standins import is_at_work, put_back, standing_in, stood_for
 from bitwatt.context import current, phase_path
 from bitwatt.imports import when_imported
 from bitwatt.ledger import Row
@@ -51,26 +52,21 @@ def _attach(watch: EstimatorWatch, library: str, undo: list[Callable[[], None]])
             undo += methods.wrap(watch, kind) + rounds.install(watch, library, kind)
     for name in datasets.CLASSES[library]:
         kind = getattr(sys.modules[library], name, None)
-        if isinstance(kind, type) and not hasattr(kind.__dict__.get("__init__"), "__bitwatt_original__"):
+        if isinstance(kind, type):
             undo.append(datasets.install(watch, kind))
     for name in _TRAIN[library]:
         module = sys.modules.get(name)
         for called, watched in (("train", _watched), ("cv", _validated)):
             original = getattr(module, called, None)
-            if original is None or hasattr(original, "__bitwatt_original__"):
+            if original is None or is_at_work(original):
                 continue
-            ours = watched(watch, original)
+            original = stood_for(original) or original
+            ours = standing_in(original, watched(watch, original), module, called, watch)
             setattr(module, called, ours)
-            undo.append(functools.partial(_put_back, module, called, ours, original))
-
-
-def _put_back(module: Any, name: str, ours: Any, original: Any) -> None:
-    if getattr(module, name) is ours:
-        setattr(module, name, original)
+            undo.append(functools.partial(put_back, module, called, ours, original))
 
 
 def _watched(watch: EstimatorWatch, function: Any) -> Any:
-    @functools.wraps(function)
     def train(*args: Any, **kwargs: Any) -> Any:
         context = current() if watch.on else None
         above = TOP.get()
@@ -93,14 +89,12 @@ def _watched(watch: EstimatorWatch, function: Any) -> Any:
         watch.record(frame, watch.plan(type(booster), "train", function), (), about, booster, context)
         return booster
 
-    train.__bitwatt_original__ = True  # type: ignore[attr-defined]
     return train
 
 
 def _validated(watch: EstimatorWatch, function: Any) -> Any:
     """The folds of a cross-validation are boosters that are updated in turn; CatBoost's are nowhere to be seen."""
 
-    @functools.wraps(function)
     def cv(*args: Any, **kwargs: Any) -> Any:
         context = current() if watch.on else None
         above = TOP.get()
@@ -120,7 +114,6 @@ def _validated(watch: EstimatorWatch, function: Any) -> Any:
             watch.add(context, [Row(phase, scope, Op("catboost.cv", known), 1)], {scope: "cv"}, ())
         return result
 
-    cv.__bitwatt_original__ = True  # type: ignore[attr-defined]
     return cv
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import specs
 from bitwatt.backends.sklearn.frames import TOP
+from bitwatt.backends.sklearn.standins import is_at_work, put_back, standing_in
 from bitwatt.context import current
 from bitwatt.records import TensorSpec
 
@@ -29,9 +30,10 @@ Told = tuple[dict[str, Any], tuple[tuple[Any, ...], ...]]
 
 def install(watch: EstimatorWatch, kind: type) -> Callable[[], None]:
     """Look at the data of sets of this kind as they are made."""
-    original: Any = kind.__dict__["__init__"]
+    original = kind.__dict__["__init__"]
+    if is_at_work(original):
+        return lambda: None
 
-    @functools.wraps(original)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         above = TOP.get()
@@ -41,14 +43,9 @@ def install(watch: EstimatorWatch, kind: type) -> Callable[[], None]:
             except Exception as error:  # the program comes first
                 watch.lost(f"{kind.__name__}.__init__", error)
 
-    init.__bitwatt_original__ = True  # type: ignore[attr-defined]
-
-    def restore() -> None:
-        if kind.__dict__["__init__"] is init:
-            kind.__init__ = original  # type: ignore[misc]
-
-    kind.__init__ = init  # type: ignore[misc]
-    return restore
+    ours = standing_in(original, init, kind, "__init__", watch)
+    kind.__init__ = ours  # type: ignore[misc]
+    return functools.partial(put_back, kind, "__init__", ours, original)
 
 
 def _remember(data_set: Any, data: Any) -> None:

@@ -87,7 +87,8 @@ def tally(probes: dict[tuple[Any, ...], int], more: Mapping[tuple[Any, ...], int
 
 
 def qualified(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+    """By what classes are known in other processes: one that is pickled by value forgets its qualified name."""
+    return f"{kind.__module__}.{kind.__name__}"
 
 
 TOP: ContextVar[Frame | None] = ContextVar("bitwatt_estimators", default=None)

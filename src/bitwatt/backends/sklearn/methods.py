@@ -11,12 +11,12 @@ from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, library_of
 from bitwatt.backends.sklearn.plans import Plan
+from bitwatt.backends.sklearn.standins import out_of_sight, put_back, standing_in, stood_for
 from bitwatt.context import CONTEXT, Context, current
 
 if TYPE_CHECKING:
     from bitwatt.backends.sklearn.watch import EstimatorWatch
 
-_MARK = "__bitwatt_original__"
 _NAMES = frozenset(METHODS)
 #: By the kind of watch and the function, by its identity: what is put in its place. Making it takes longer than that.
 _made: dict[tuple[type, int], tuple[Any, Callable[..., Any]]] = {}
@@ -34,23 +34,25 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
 
     undo: list[Callable[[], None]] = []
     for kind in list(_classes(BaseEstimator)):
-        undo += wrap(watch, kind)
+        undo += wrap(watch, kind, first=True)
     announced = BaseEstimator.__dict__.get("__init_subclass__")
 
+    @out_of_sight
+    @functools.wraps(BaseEstimator.__init_subclass__.__func__)
     def announce(cls: type[Any], /, **kwargs: Any) -> None:
         super(BaseEstimator, cls).__init_subclass__(**kwargs)
         if watch.on:
             for parent in cls.__mro__:  # mixins announce themselves to nobody
                 undo.extend(wrap(watch, parent))
-            own.announced(watch, cls, undo)
 
-    BaseEstimator.__init_subclass__ = classmethod(announce)
+    announces = classmethod(announce)
+    BaseEstimator.__init_subclass__ = announces
 
     def forget() -> None:
-        if announced is None:
+        if announced is not None:
+            put_back(BaseEstimator, "__init_subclass__", announces, announced)
+        elif BaseEstimator.__dict__.get("__init_subclass__") is announces:
             del BaseEstimator.__init_subclass__
-        else:
-            BaseEstimator.__init_subclass__ = announced
 
     return [forget, lambda: _undo_all(undo)]
 
@@ -73,22 +75,24 @@ def _classes(base: type) -> Iterator[type]:
         waiting += [child for child in kind.__subclasses__() if child not in seen]
 
 
-def wrap(watch: EstimatorWatch, kind: type) -> list[Callable[[], None]]:
-    """Wrap the methods that `kind` itself defines; those of the program's own classes in another way."""
+def wrap(watch: EstimatorWatch, kind: type, first: bool = False) -> list[Callable[[], None]]:
+    """Wrap the methods that `kind` itself defines; those of the program's own classes in another way. What stands there
+    at `first` is what a mock kept of an earlier session, and has put back since."""
     if library_of(kind) not in LIBRARIES:
-        return own.wrap(watch, kind)
+        own.wrap(watch, kind)
+        return []
     known = _exchanges.get(kind)
     if known is None or known[0] != len(kind.__dict__) or known[1] is not type(watch) or _has_changed(known[2]):
-        known = len(kind.__dict__), type(watch), _exchanges_on(watch, kind)
-        if not any(_is_ours(kind.__dict__[name]) for name in _NAMES & kind.__dict__.keys()):  # else some are there now
-            if len(_exchanges) >= _MANY:
-                _exchanges.clear()
-            _exchanges[kind] = known
+        if len(_exchanges) >= _MANY:
+            _exchanges.clear()
+        known = _exchanges[kind] = len(kind.__dict__), type(watch), _exchanges_on(watch, kind)
     undo: list[Callable[[], None]] = []
     for owner, name, original, ours in known[2]:
-        if owner.__dict__.get(name) is original:
+        now = owner.__dict__.get(name)
+        if now is original:
             setattr(owner, name, ours)
-            undo.append(functools.partial(setattr, owner, name, original))
+        if now is original or (first and now is ours):
+            undo.append(functools.partial(put_back, owner, name, ours, original))
     return undo
 
 
@@ -101,22 +105,19 @@ def _has_changed(exchanges: list[_Exchange]) -> bool:
     return False
 
 
-def _is_ours(method: Any) -> bool:
-    return hasattr(method, _MARK) or hasattr(getattr(method, "fn", None), _MARK)
-
-
 def _exchanges_on(watch: EstimatorWatch, kind: type) -> list[_Exchange]:
     found: list[_Exchange] = []
     for name in _NAMES & kind.__dict__.keys():
         method = kind.__dict__[name]
-        if method is None or _is_ours(method):
-            continue
         if hasattr(method, "fn") and hasattr(method, "check"):  # sklearn's available_if: it hands out its `fn`
-            found.append((method, "fn", method.fn, _watched(type(watch), name, method.fn)))
-        elif isinstance(method, staticmethod):
-            found.append((kind, name, method, Static(type(watch), Plan(kind, name, method.__func__), method)))
+            original = stood_for(method.fn) or method.fn
+            found.append((method, "fn", original, _watched(type(watch), kind, name, original)))
+        elif isinstance(method, (staticmethod, Static)):
+            static = method.method if isinstance(method, Static) else method
+            found.append((kind, name, static, Static(type(watch), Plan(kind, name, static.__func__), static)))
         elif callable(method) and not isinstance(method, (classmethod, type)):
-            found.append((kind, name, method, _watched(type(watch), name, method)))
+            original = stood_for(method) or method
+            found.append((kind, name, original, _watched(type(watch), kind, name, original)))
     return found
 
 
@@ -126,7 +127,7 @@ class Static:
 
     def __init__(self, watching: type[EstimatorWatch], plan: Plan, method: Any) -> None:
         functools.update_wrapper(self, method.__func__)
-        setattr(self, _MARK, True)
+        self.method: Any = method
         self._watching, self._plan, self._function = watching, plan, method.__func__
 
     def __get__(self, estimator: Any, kind: type | None = None) -> Any:
@@ -146,20 +147,20 @@ class Static:
         return operator.getitem, ((self._function,), 0)
 
 
-def _watched(watching: type[EstimatorWatch], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _watched(watching: type[EstimatorWatch], kind: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     key = (watching, id(function))
     known = _made.get(key)
     if known is None:
         if len(_made) >= _MANY:
             _made.clear()
-        known = _made[key] = function, _make(watching, name, function)  # holding the function keeps its id its own
+        ours = standing_in(function, _make(watching, name, function), kind, name)
+        known = _made[key] = function, ours  # holding the function keeps its id its own
     return known[1]
 
 
 def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     plans: dict[type, Plan] = {}  # for classes of libraries, which stay
 
-    @functools.wraps(function)
     def method(*args: Any, **kwargs: Any) -> Any:  # to take the estimator apart and put it back takes longest
         watch, above = watching.now, TOP.get()
         if watch is None or not args or (above is not None and above.silent):  # or part of a known whole
@@ -193,10 +194,10 @@ def _make(watching: type[EstimatorWatch], name: str, function: Callable[..., Any
         watch.record(frame, plan, args[1:], kwargs, result, context)
         return result
 
-    setattr(method, _MARK, True)  # nothing more: scikit-learn's `delayed` pickles what it finds on a function
     return method
 
 
+@out_of_sight
 def _called_by_itself(
     watch: EstimatorWatch, frame: Any, plan: Plan, function: Any, args: Any, kwargs: Any, context: Context
 ) -> Any:

@@ -50,11 +50,14 @@ def public_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-@functools.cache
-def own_name(kind: type) -> str:
-    """The class's own path, as one would import it."""
+def own_name(kind: type, method: str, function: Any) -> str:
+    """The method's own path, as one would import it. A class that is made in a function and unpickled by value forgets
+    where it was made, and its functions do not."""
     parts = [part for part in kind.__module__.split(".") if part == "__main__" or not part.startswith("_")]
-    return ".".join([*parts, *(part for part in kind.__qualname__.split(".") if part != "<locals>")])
+    path = function.__qualname__.split(".")[:-1]
+    if path[-1:] != [kind.__name__]:  # made elsewhere, and given to the class
+        path = kind.__qualname__.split(".")
+    return ".".join([*parts, *(part for part in path if part != "<locals>"), method])
 
 
 def op_name(kind: type, method: str, function: Any) -> str:
@@ -65,11 +68,16 @@ def op_name(kind: type, method: str, function: Any) -> str:
     return f"{public_name(kind)}.{method}"
 
 
+def _held(estimator: Any) -> dict[str, Any]:
+    """Its attributes; the program's own classes may have slots."""
+    return getattr(estimator, "__dict__", {})
+
+
 def steps_of(estimator: Any) -> list[tuple[str, Any]]:
     """Named parts: the steps of a Pipeline, the transformers of a ColumnTransformer or FeatureUnion, the estimators of
     a vote; and single ones by the name of their parameter."""
     found: list[tuple[str, Any]] = []
-    held = estimator.__dict__
+    held = _held(estimator)
     for attribute in _LISTS:
         parts = held.get(attribute)
         if parts is not None and isinstance(parts, (list, tuple)):
@@ -86,7 +94,7 @@ def steps_of(estimator: Any) -> list[tuple[str, Any]]:
 
 def maybe_parts(estimator: Any) -> set[type]:
     """Classes among which those of its parts are, quickly."""
-    held = estimator.__dict__
+    held = _held(estimator)
     found = {*map(type, held.values())}
     for attribute in _lists_of(estimator.__class__):
         parts = held.get(attribute)
@@ -97,7 +105,7 @@ def maybe_parts(estimator: Any) -> set[type]:
 
 def steps_by_identity(estimator: Any) -> dict[int, tuple[str, Any]]:
     """Parts that stand in lists with their names."""
-    held, lists = estimator.__dict__, _lists_of(estimator.__class__)
+    held, lists = _held(estimator), _lists_of(estimator.__class__)
     found: dict[int, tuple[str, Any]] = {}
     for attribute in lists:
         if attribute in held and isinstance(parts := held[attribute], (list, tuple)):
@@ -110,7 +118,7 @@ def steps_by_identity(estimator: Any) -> dict[int, tuple[str, Any]]:
 def parts_like(estimator: Any, child: Any) -> list[tuple[str, Any]]:
     """Those of `steps_of` that are the child or of its class; quickly, for it is asked for every child."""
     kind: Any = type(child)
-    held = estimator.__dict__
+    held = _held(estimator)
     found: list[tuple[str, Any]] = []
     for attribute in _LISTS:
         if attribute in held and isinstance(parts := held[attribute], (list, tuple)):

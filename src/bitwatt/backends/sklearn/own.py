@@ -2,7 +2,7 @@
 
 What such a method calls of known estimators is counted as ever. Its own arithmetic is missing until somebody writes a
 rule for it, and the report says so. A class of the program may be pickled by value, and must not drag us along: what
-takes a method's place on it hands out the method itself to everybody but a caller, and pickles as that method.
+takes a method's place on it pickles as that method.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import functools
 import operator
 import types
-import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import facts
-from bitwatt.backends.sklearn.frames import TOP, Frame
+from bitwatt.backends.sklearn.frames import TOP, Frame, qualified
 from bitwatt.backends.sklearn.names import LIBRARIES, METHODS, is_part, library_of, maybe_parts, own_name, steps_of
+from bitwatt.backends.sklearn.standins import out_of_sight, put_back, stood_for
 from bitwatt.context import Context, current, phase_path
 from bitwatt.ledger import Row
 from bitwatt.records import Op
@@ -24,138 +24,164 @@ from bitwatt.records import Op
 if TYPE_CHECKING:
     from bitwatt.backends.sklearn.watch import EstimatorWatch
 
-Undo = list[Callable[[], None]]
-#: Classes that were announced before they had methods, as those that a worker unpickles are.
-_announced: list[tuple[weakref.ref[EstimatorWatch], weakref.ref[type], Undo]] = []
+_NAMES = frozenset(METHODS)
+_NOTHING: tuple[facts.Items, tuple[Any, ...]] = ((), ())
 
 
 class Seen:
-    """Stands in for a method on the class that defines it."""
+    """Stands in for a method: on the class that defines it, or in scikit-learn's available_if, which is there."""
 
-    __slots__ = ("__weakref__", "method", "watched")
+    __slots__ = ("__dict__", "__weakref__", "called", "function", "method", "watch")
 
-    def __init__(self, method: Any, watched: Callable[..., Any]) -> None:
-        self.method, self.watched = method, watched
+    def __init__(self, watch: EstimatorWatch, kind: type, method: str, function: Any) -> None:
+        functools.update_wrapper(self, function)
+        self.watch, self.method, self.function = watch, method, function
+        self.called = own_name(kind, method, function)
 
     def __get__(self, estimator: Any, kind: type | None = None) -> Any:
-        found = self.method.__get__(estimator, kind)  # raises where scikit-learn's available_if has it so
         if estimator is None or current() is None:
-            return found
-        return types.MethodType(self.watched, estimator)
+            return self.function.__get__(estimator, kind)
+        return types.MethodType(self, estimator)
+
+    def __getattr__(self, name: str) -> Any:
+        """What else is asked of functions: `__code__`, `__defaults__`, `__isabstractmethod__`."""
+        return getattr(self.function, name)
 
     def __reduce__(self) -> Any:
-        return operator.getitem, ((self.method,), 0)
+        return operator.getitem, ((self.function,), 0)
 
-    @property
-    def __isabstractmethod__(self) -> bool:
-        return getattr(self.method, "__isabstractmethod__", False)
+    @out_of_sight
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        watch, method, function = self.watch, self.method, self.function
+        context = current() if watch.on else None
+        above = TOP.get()
+        if context is None or not args or (above is not None and above.silent):
+            return function(*args, **kwargs)
+        estimator = args[0]
+        try:
+            frame = watch.enter(estimator, watch.plan(type(estimator), method, function), above, context)
+        except Exception as error:  # the program comes first
+            watch.lost(self.called, error)
+            return function(*args, **kwargs)
+        frame.method = f"own {method}"  # a library's method of the same name, called by this one, is an op beside it
+        reset, before = TOP.set(frame), _noted(watch, context)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException:
+            TOP.reset(reset)
+            frame.method = method
+            watch.failed(frame, context)
+            raise
+        TOP.reset(reset)
+        delegates = _noted(watch, context) != before
+        told = _told(watch, self.called, estimator, function, args[1:], kwargs, result)
+        _record(watch, frame, self.called, told, delegates, context)
+        return result
 
 
-def install(watch: EstimatorWatch) -> Undo:
+def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
     """Meet the parts of pipelines that are nobody's children, and methods that scikit-learn wraps after the class has
     announced itself."""
     from sklearn.utils._set_output import _SetOutputMixin
     from sklearn.utils.metaestimators import _BaseComposition
 
-    undo: Undo = []
     met: set[type] = set()
     output, names = _SetOutputMixin.__dict__["__init_subclass__"], _BaseComposition._validate_names
 
+    @out_of_sight
+    @functools.wraps(output.__func__)
     def announce(cls: type[Any], /, **kwargs: Any) -> None:
         output.__func__(cls, **kwargs)
         if watch.on:
-            undo.extend(wrap(watch, cls))
+            wrap(watch, cls)
 
+    @out_of_sight
     @functools.wraps(names)
     def validate(self: Any, given: Any) -> Any:
         if watch.on and current() is not None:
             found = maybe_parts(self)
             if not met.issuperset(found):
                 parts = {type(part) for _, part in steps_of(self)}
-                for part in parts - met:
-                    for kind in part.__mro__[:-1]:
-                        undo.extend(wrap(watch, kind))
+                _meet(watch, parts - met)
                 met.update(parts, [kind for kind in found if not is_part(kind)])
         return names(self, given)
 
-    _SetOutputMixin.__init_subclass__ = classmethod(announce)
+    announces = classmethod(announce)
+    _SetOutputMixin.__init_subclass__ = announces
     _BaseComposition._validate_names = validate
 
     def restore() -> None:
-        _SetOutputMixin.__init_subclass__ = output
-        _BaseComposition._validate_names = names
-        while undo:
-            undo.pop()()
+        put_back(_SetOutputMixin, "__init_subclass__", announces, output)
+        put_back(_BaseComposition, "_validate_names", validate, names)
+        for kind in _classes(watch):
+            for owner, attribute, _ in _methods(kind):
+                seen = vars(owner)[attribute]
+                if isinstance(seen, Seen) and seen.watch is watch:
+                    setattr(owner, attribute, seen.function)
 
     return [restore]
 
 
-def wrap(watch: EstimatorWatch, kind: type) -> Undo:
+def wrap(watch: EstimatorWatch, kind: type) -> None:
     """See the methods that `kind` itself defines, where no library with rules does."""
-    undo: Undo = []
     if library_of(kind) in LIBRARIES or kind.__module__ == "builtins":
-        return undo
-    for name in METHODS:
-        method = kind.__dict__.get(name)
-        function = getattr(method, "fn", method)  # scikit-learn's available_if hands out its `fn`
-        if isinstance(function, types.FunctionType) and not isinstance(method, Seen):
-            seen = Seen(method, _watched(watch, kind, name, function))
+        return
+    watch.own[id(kind)] = kind
+    for owner, attribute, name in _methods(kind):
+        found = vars(owner)[attribute]
+        if isinstance(found, Seen):
+            if found.watch.on:
+                continue
+            found = found.function  # what a mock kept of an earlier session, and has put back since
+        function = stood_for(found) or found  # of a library, given another name by the class
+        if isinstance(function, types.FunctionType):
             try:
-                setattr(kind, name, seen)
+                setattr(owner, attribute, Seen(watch, kind, name, function))
             except (AttributeError, TypeError):  # a class that forbids it; what it calls is seen all the same
                 continue
-            undo.append(functools.partial(_put_back, kind, name, seen))
-    return undo
 
 
-def _put_back(kind: type, name: str, seen: Seen) -> None:
-    if kind.__dict__.get(name) is seen:
-        setattr(kind, name, seen.method)
+def _methods(kind: type) -> Iterator[tuple[Any, str, str]]:
+    """Where methods are: the attribute of an owner, and the method's name."""
+    for name in _NAMES & kind.__dict__.keys():
+        method = kind.__dict__[name]
+        held = {"fn", "check"} <= getattr(method, "__dict__", {}).keys()
+        yield (method, "fn", name) if held else (kind, name, name)  # scikit-learn's available_if hands out its `fn`
 
 
-def announced(watch: EstimatorWatch, kind: type, undo: Undo) -> None:
-    """A new class: its methods are there, or will be once it has been unpickled."""
-    if any(name in kind.__dict__ for name in METHODS):
-        undo.extend(wrap(watch, kind))
-    elif library_of(kind) not in LIBRARIES:
-        _announced.append((weakref.ref(watch), weakref.ref(kind), undo))
+def catch_up(watch: EstimatorWatch) -> None:
+    """Look again at the program's classes: one that is unpickled by value gets its methods after it has announced
+    itself, and anew each time."""
+    if watch.on:
+        for kind in _classes(watch):
+            wrap(watch, kind)
 
 
-def catch_up() -> None:
-    """Look again at classes that have announced themselves, before a task of a worker."""
-    while _announced:
-        watch, kind, undo = _announced.pop()
-        seeing, found = watch(), kind()
-        if seeing is not None and found is not None and seeing.on:
-            undo.extend(wrap(seeing, found))
+def bound_anew(function: Any) -> Any:
+    """A method that was unpickled before its class was seen."""
+    if isinstance(function, types.MethodType):
+        found = getattr(function.__self__, function.__name__, None)
+        seen = getattr(found, "__func__", None)
+        if isinstance(seen, Seen) and seen.function is function.__func__:
+            return found
+    return function
 
 
-def _watched(watch: EstimatorWatch, kind: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    defined = weakref.ref(kind)
+def meet(watch: EstimatorWatch, parts: Iterable[Any], names: frozenset[str]) -> None:
+    """Parts that another process has met, under the names that their classes have there."""
+    kinds = {type(part) for part in parts}
+    _meet(watch, {kind for kind in kinds if library_of(kind) not in LIBRARIES and qualified(kind) in names})
 
-    @functools.wraps(function)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        context = current() if watch.on else None
-        above = TOP.get()
-        if context is None or (above is not None and above.silent):
-            return function(self, *args, **kwargs)
-        frame = watch.enter(self, watch.plan(type(self), name, function), above, context)
-        frame.method = f"own {name}"  # a library's method of the same name, called by this one, is an op beside it
-        reset, before = TOP.set(frame), _noted(watch, context)
-        try:
-            result = function(self, *args, **kwargs)
-        except BaseException:
-            TOP.reset(reset)
-            frame.method = name
-            watch.failed(frame, context)
-            raise
-        TOP.reset(reset)
-        called = own_name(defined() or type(self)), name
-        delegates = _noted(watch, context) != before
-        _record(watch, frame, called, _told(self, function, args, kwargs, result), delegates, context)
-        return result
 
-    return method
+def _meet(watch: EstimatorWatch, kinds: Iterable[type]) -> None:
+    for kind in kinds:
+        for parent in kind.__mro__[:-1]:
+            wrap(watch, parent)
+
+
+def _classes(watch: EstimatorWatch) -> list[type]:
+    found = [reference() for reference in watch.own.valuerefs()]
+    return [kind for kind in found if kind is not None]
 
 
 def _noted(watch: EstimatorWatch, context: Context) -> int:
@@ -163,29 +189,34 @@ def _noted(watch: EstimatorWatch, context: Context) -> int:
     return len(calls.waiting) if calls is not None else 0
 
 
-def _told(estimator: Any, function: Any, args: Any, kwargs: Any, result: Any) -> tuple[Any, ...]:
+def _told(
+    watch: EstimatorWatch, called: str, estimator: Any, function: Any, args: Any, kwargs: Any, result: Any
+) -> tuple[facts.Items, tuple[Any, ...]]:
     """What a rule may want to know: arguments, hyper-parameters, attributes of the fitted estimator; and the result."""
     known: facts.Items = ()
-    if hasattr(estimator, "__dict__"):
-        parameters, learnt, went = facts.known(estimator, True)
-        known = parameters.items + learnt.together(went)
-    given = facts.given(args, kwargs, result)
-    known += facts.named(function, given.values, given.keywords)
+    try:
+        if hasattr(estimator, "__dict__"):
+            parameters, learnt, went = facts.known(estimator, True)
+            known = parameters.items + learnt.together(went)
+        given = facts.given(args, kwargs, result)
+        known += facts.named(function, given.values, given.keywords)
+    except Exception as error:  # data that does not say how large it is
+        watch.lost(called, error)
+        return _NOTHING
     return known, (given.out,) if given.out is not None else ()
 
 
 def _record(
     watch: EstimatorWatch,
     frame: Frame,
-    called: tuple[str, str],
-    told: tuple[Any, ...],
+    called: str,
+    told: tuple[facts.Items, tuple[Any, ...]],
     delegates: bool,
     context: Context,
 ) -> None:
-    kind, name = called
     phase = phase_path(frame.phase, context.phases, context.phases)
-    note = f"{kind}.{name} calls estimators that are counted; what it computes itself needs a rule"
-    row = Row(phase, frame.scope, Op(f"{kind}.{name}", *told), 1)
+    note = f"{called} calls estimators that are counted; what it computes itself needs a rule"
+    row = Row(phase, frame.scope, Op(called, *told), 1)
     watch.add(context, [row], {frame.scope: type(frame.estimator).__name__}, [note] if delegates else ())
     if frame.began:
         watch.clock(frame, context)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import functools
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import TOP, Frame, Parts, framed, qualified
 from bitwatt.backends.sklearn.names import LIBRARIES
+from bitwatt.backends.sklearn.standins import out_of_sight
 from bitwatt.backends.sklearn.travel import HOMES, Brought, Home, Landing, Place, Returning, process
 from bitwatt.backends.watchers import WATCHERS
 from bitwatt.context import CONTEXT, Token, current, opened
@@ -31,6 +32,7 @@ def install(watch: EstimatorWatch) -> list[Callable[[], None]]:
 
     original = Parallel.__call__
 
+    @out_of_sight
     @functools.wraps(original)
     def watched_call(self: Any, iterable: Any) -> Any:
         context = current() if watch.on else None
@@ -155,6 +157,7 @@ class _SizedTurns(_Turns):
 
 
 def _in_fold(function: Any, phase: str, scope: str) -> Any:
+    @out_of_sight
     def fold(*args: Any, **kwargs: Any) -> Any:
         reset = TOP.set(framed(None, "", phase, scope))
         try:
@@ -199,6 +202,7 @@ class Task:
     def __hash__(self) -> int:
         return hash(self.function)
 
+    @out_of_sight
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.home is not None:
             return self._here(self.home, args, kwargs)
@@ -207,6 +211,7 @@ class Task:
     def _parts(self, args: Any) -> Parts:
         return tuple((name, args[i]) for i, name in self.place.known)
 
+    @out_of_sight
     def _here(self, home: Home, args: Any, kwargs: Any) -> Any:
         home.ran_here = True
         frame, place = home.frame, self.place
@@ -229,15 +234,16 @@ class Task:
             if probes:
                 home.counted_here(probes)
 
+    @out_of_sight
     def _elsewhere(self, args: Any, kwargs: Any) -> Any:
         place = self.place
         kinds = self._parts(args) + place.kinds
         frame = framed(None, "", place.phase, place.scope, place.silent, kinds, place.unheard)
         with opened("worker", phases=place.phases) as context:
             reset = TOP.set(frame if place.scope else None)
-            own.catch_up()
+            function = self._seen((*args, *kwargs.values()))
             try:
-                value = self.function(*args, **kwargs)
+                value = function(*args, **kwargs)
             finally:
                 TOP.reset(reset)
             probes = frame.probes if not place.is_fold else {}  # no rule speaks for a fold
@@ -246,6 +252,15 @@ class Task:
             except Exception as error:  # the task comes first
                 brought = Brought([], {}, (f"a worker's counts are lost: {type(error).__name__}: {error}",), probes)
         return Returning(place[:2], secrets.token_hex(8), value, brought)
+
+    def _seen(self, given: Iterable[Any]) -> Any:
+        """The function, and with it the program's classes, as they are seen in the process where the task was made."""
+        watch = WATCHERS.watches.get("sklearn")
+        if watch is not None:
+            seeing = cast("EstimatorWatch", watch)
+            own.catch_up(seeing)
+            own.meet(seeing, given, frozenset(kind for _, kind in self.place.kinds))
+        return own.bound_anew(self.function)
 
 
 def _harvested(token: Token, probes: dict[tuple[Any, ...], int]) -> Brought:
@@ -257,6 +272,7 @@ def _harvested(token: Token, probes: dict[tuple[Any, ...], int]) -> Brought:
     if not WATCHERS.sessions:
         for watch in WATCHERS.watches.values():
             watch.notes.clear()  # this worker may serve another session next
+            getattr(watch, "layers", {}).clear()
     return Brought(rows, kinds, tuple(notes), probes)
 
 

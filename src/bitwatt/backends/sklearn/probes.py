@@ -15,6 +15,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES
+from bitwatt.backends.sklearn.standins import put_back, standing_in
 from bitwatt.imports import is_imported, is_under_way, when_imported
 
 #: From the arguments of a call and its result to the sizes that its cost depends on; None where nothing is to be told
@@ -91,6 +92,8 @@ _places = _Places()
 _made: dict[tuple[int, str], tuple[Any, Any]] = {}
 #: Functions that are, or were, in the place of others, and those others, by identity.
 _known: dict[int, Any] = {}
+#: By the identity of what is put in the place of a function: the name of its probe, and the function.
+_stands: dict[int, tuple[str, Any]] = {}
 #: Methods that are counted, whose arguments decide the sizes: their probes, and what they were.
 _deciding: dict[Any, tuple[Probe, Any]] = {}
 #: Where remarks go.
@@ -187,19 +190,26 @@ def _attach(one: Probe, undo: list[Callable[[], None]], back: _Exchange, there: 
     for part in classes:
         owner = getattr(owner, part, None)
     original = owner.__dict__.get(attribute) if owner is not None else None
+    known, bare = _stands.get(id(original), ("", None))
+    if classes and known == one.name:  # what a mock kept of an earlier session, and has put back since
+        delattr(owner, attribute)
+        if getattr(owner, attribute, None) is not bare:
+            setattr(owner, attribute, bare)
+        original, known = owner.__dict__.get(attribute), ""
     if original is None and classes and hasattr(owner, attribute):  # a method of a compiled parent that cannot change
-        setattr(owner, attribute, _counting(one, getattr(owner, attribute)))
-        undo.append(lambda: delattr(owner, attribute))
+        inherited = _counting(one, getattr(owner, attribute), owner, attribute)
+        setattr(owner, attribute, inherited)
+        undo.append(lambda: delattr(owner, attribute) if vars(owner).get(attribute) is inherited else None)
         return
     if original is None:  # another version of the library
         _notes[0].setdefault(f"{one.path} is not there to be counted", None)
         return
-    if getattr(original, "__bitwatt_probe__", None) == one.name or id(original) in there:  # it is counted already
+    if known == one.name or id(original) in there:  # it is counted already
         return
-    ours = _counting(one, original)
+    ours = _counting(one, original, owner, attribute)
     if classes:
         setattr(owner, attribute, ours)
-        undo.append(lambda: setattr(owner, attribute, original))
+        undo.append(lambda: put_back(owner, attribute, ours, original))
         return
     there[id(original)] = (original, ours)
     back[id(ours)] = (ours, original)
@@ -216,25 +226,25 @@ def _exchange(packages: Mapping[str, _Exchange], places: list[tuple[dict[str, An
             held[key] = found[1]
 
 
-def _counting(one: Probe, original: Any) -> Any:
+def _counting(one: Probe, original: Any, owner: Any, attribute: str) -> Any:
     """The function, counted. It is made once: that takes longer than to put it in its place."""
     known = _made.get((id(original), one.name))
     if known is None:
-        known = _made[id(original), one.name] = original, _make(one, original)
+        known = _made[id(original), one.name] = original, _make(one, original, owner, attribute)
+        _stands[id(known[1])] = one.name, original
     return known[1]
 
 
-def _make(one: Probe, original: Any) -> Any:
+def _make(one: Probe, original: Any, owner: Any, attribute: str) -> Any:
     """Each kind of probe has the least that it needs between the program and its function."""
     kind = type(original) if isinstance(original, (staticmethod, classmethod)) else None
     function = original.__func__ if kind is not None else original
     make = _simple if one.before is None and one.handing is None else _around
     make = _again if one.decide is not None else _calling if one.calls else make
-    made = make(one, function)
-    counted = functools.wraps(function)(made if one.around is None else one.around(made, function))
+    made, path = make(one, function), f"{attribute}.__func__" if kind is classmethod else attribute
+    counted = standing_in(function, made if one.around is None else one.around(made, function), owner, path)
     if one.decide is not None:
         _deciding[counted] = one, function
-    counted.__bitwatt_probe__ = one.name  # type: ignore[attr-defined]
     return kind(counted) if kind is not None else counted
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from bitwatt.backends.sklearn import datasets, facts
 from bitwatt.backends.sklearn.frames import TOP, Frame, framed
+from bitwatt.backends.sklearn.standins import is_at_work, put_back, standing_in, stood_for
 from bitwatt.context import Context, Token, current, phase_path
 from bitwatt.ledger import Row
 from bitwatt.records import Op
@@ -144,34 +145,34 @@ def install(watch: EstimatorWatch, library: str, kind: type) -> list[Callable[[]
     undo: list[Callable[[], None]] = []
     for name, tell in TOLD.get(library, {}).items():
         owner = next((parent for parent in kind.__mro__ if name in parent.__dict__), None)
-        if owner is None or hasattr(owner.__dict__[name], "__bitwatt_original__"):
+        if owner is None or is_at_work(owner.__dict__[name]):
             continue
-        original = owner.__dict__[name]
-        setattr(owner, name, _watched(watch, library, name, original, tell))
-        undo.append(functools.partial(setattr, owner, name, original))
+        original = stood_for(owner.__dict__[name]) or owner.__dict__[name]
+        ours = standing_in(original, _watched(watch, library, name, original, tell), owner, name, watch)
+        setattr(owner, name, ours)
+        undo.append(functools.partial(put_back, owner, name, ours, original))
     for name in _CHANGES[library]:
         owner = next((parent for parent in kind.__mro__ if name in parent.__dict__), None)
-        original = owner.__dict__[name] if owner is not None else None
-        if isinstance(original, types.FunctionType) and not hasattr(original, "__bitwatt_original__"):
-            setattr(owner, name, _changing(original))
-            undo.append(functools.partial(setattr, owner, name, original))
+        held = owner.__dict__[name] if owner is not None else None
+        if isinstance(held, types.FunctionType) and not is_at_work(held):
+            original = stood_for(held) or held
+            ours = standing_in(original, _changing(original), owner, name, watch)
+            setattr(owner, name, ours)
+            undo.append(functools.partial(put_back, owner, name, ours, original))
     return undo
 
 
 def _changing(original: Any) -> Any:
-    @functools.wraps(original)
     def method(*args: Any, **kwargs: Any) -> Any:
         try:
             return original(*args, **kwargs)
         finally:
             facts.all_outdated()  # estimators hold the model that has changed
 
-    method.__bitwatt_original__ = True  # type: ignore[attr-defined]
     return method
 
 
 def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell: Callable[..., Told]) -> Any:
-    @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         context = current() if watch.on else None
         if context is None:
@@ -200,7 +201,6 @@ def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell
             _own_code(watch, frame, context, library, name, own)
         return result
 
-    method.__bitwatt_original__ = True  # type: ignore[attr-defined]
     return method
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
+from bitwatt.backends.sklearn import own
 from bitwatt.backends.sklearn.frames import Frame, Parts, tally
 from bitwatt.context import Context
 from bitwatt.ledger import Row
@@ -85,6 +86,8 @@ class Home:
 
     def settle(self) -> None:
         """On the thread of the call: nobody else writes to its frames."""
+        if not self.ran_here:
+            own.catch_up(self.watch)
         if not self._brought and not self._probes:
             return
         with self._lock:

@@ -8,6 +8,7 @@ from sys import modules
 from threading import get_ident
 from time import perf_counter
 from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 from bitwatt.backends.harvest import Folder, Harvest
 from bitwatt.backends.sklearn import boosters, facts, methods, own, parallel, probes, readers, results, rounds, streams
@@ -38,6 +39,7 @@ class EstimatorWatch:
         self.notes: dict[str, None] = {}
         self._room = _ROOM
         self.loops: dict[tuple[int, Context], rounds.Loop] = {}
+        self.own: WeakValueDictionary[int, type] = WeakValueDictionary()  # classes of the program, by identity
         self._undo: list[Callable[[], None]] = []
         self._plans: dict[tuple[type, str, Any], Plan] = {}
 
@@ -145,7 +147,7 @@ class EstimatorWatch:
         note = f"{name} could not be recorded: {type(error).__name__}: {error}"
         if note not in self.notes and len(self.notes) < _NOTES:
             self.notes[note] = None
-            warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=4)
+            warnings.warn(f"bitwatt: {note}", RuntimeWarning, stacklevel=3)
 
     def _calls(self, context: Context) -> Calls:
         return self.calls.get(context) or self.calls.setdefault(context, Calls(context, self.layers, self.lost))
