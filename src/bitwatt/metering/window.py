@@ -12,7 +12,7 @@ from bitwatt.metering.busy import WANTED, Busy
 from bitwatt.metering.regions import Regions
 from bitwatt.metering.series import Series
 from bitwatt.metering.sync import synchronise, used_gpus
-from bitwatt.readings import MEASURED, TOTALS, Device, Energy, Metered
+from bitwatt.readings import MEASURED, MODELLED, TOTALS, Device, Energy, Metered
 
 if TYPE_CHECKING:
     from bitwatt.metering.meter import Meter
@@ -199,7 +199,9 @@ class Window:
             source=f"{source}: {board.formulas[device]}" if device in board.formulas else source,
             seconds=covered,
             mean_w=mean,
-            peak_w=series.peak if series is not None and series.peak is not None else None,
+            peak_w=None
+            if series is None or series.peak is None
+            else max(series.peak, mean or 0.0),  # looks skip the end
             idle_w=base,
             idle_seconds=idle_s,
             idle_j=None if idle_s is None or base is None or known is None else min(base * idle_s, known),
@@ -251,6 +253,8 @@ class Window:
             return None
         self._last_energy[device] = (at, total)
         watts = (total - before) / (at - then)
+        if about.ceiling_w is not None and board.how.get(device) == MODELLED:
+            watts = min(watts, about.ceiling_w)  # CPU time of a child found only now was used before this step
         return (at, at - then, watts) if 0 < watts <= (about.ceiling_w or watts) else None
 
     def _level(self, key: tuple[str, str], value: float, dt: float) -> None:
