@@ -19,7 +19,7 @@ from bitwatt.reports.bandwidth import Bandwidth, achieved
 from bitwatt.reports.footprint import Footprint, units
 from bitwatt.reports.power import sparkline
 from bitwatt.reports.trouble import troubles
-from bitwatt.reports.waits import Wait, waits
+from bitwatt.reports.waits import Wait, begun, waits
 from bitwatt.reports.waits import told as waited
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
@@ -209,6 +209,8 @@ class EnergyView:
             found.append(("used", use))
         if waits := self._waits():
             found.append(("waited", waits))
+        if start := begun(self.waits, self.metered.seconds):
+            found.append(("start", start))
         if told := self._settings():
             found.append(("settings", told))
         for trouble in troubles(self.metered)[:2]:
