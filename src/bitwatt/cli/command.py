@@ -52,6 +52,7 @@ def run(program: list[str], args: argparse.Namespace) -> int:
                        meter=not args.no_meter, settings=settings_of(args), **about_of(args), to=args.to)  # fmt: skip
     session = measured.__enter__()
     _adopt()  # not before: what sensors start is no part of the command
+    session.counts = False
     session.remark("a command: its processes were metered, and nothing in them was counted")
     status, error = 127, None
     try:

@@ -259,7 +259,7 @@ class EnergyView:
                 told.append(f"{Decimal(f'{hours:.3g}'):f} {kind}-hours")
         memory = use.get("memory_bytes_peak", use.get("memory_bytes"))
         if memory:
-            told.append(f"{format_bytes(int(memory))} memory")
+            told.append(f"{'≥ ' if self.metered.has_children else ''}{format_bytes(int(memory))} memory")
         for kind, quantity in (("read", "disk_read_bytes"), ("written", "disk_written_bytes")):
             if use.get(quantity, 0) >= 1e6:
                 told.append(f"{format_bytes(int(use[quantity]))} {kind}")
