@@ -129,9 +129,10 @@ def find(which: str | Path | None = None, store: Store = None) -> Where:
     if which is None:
         if not kept:
             raise UnknownNameError(f"no run is kept in {there.root}; make one with: bitwatt run script.py")
-        return kept[0].path
-    for match in (run for key in ("id", "name") for run in kept if getattr(run, key) == which):
-        return match.path
+        return _whole(kept[0], kept).path
+    for key in ("id", "name"):
+        for match in (run for run in kept if getattr(run, key) == which):
+            return match.path if key == "id" else _whole(match, kept).path
     ranks = [(run.rank.rank, run.path) for run in kept if run.rank is not None and run.rank.job == which]
     if ranks:
         return min(ranks, key=lambda one: one[0])[1]
@@ -149,6 +150,13 @@ def find(which: str | Path | None = None, store: Store = None) -> Where:
 
 
 _SHOWN = 5
+
+
+def _whole(run: Header, kept: Iterable[Header]) -> Header:
+    """Of a rank whose job was joined, the joined run: it has the job's id."""
+    if run.rank is None:
+        return run
+    return next((one for one in kept if one.rank is None and one.id == run.rank.job), run)
 
 
 def _exact(there: Place, which: str) -> str:
