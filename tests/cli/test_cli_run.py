@@ -211,3 +211,19 @@ def test_work_of_children_that_send_no_counts_is_told(folder):
     (folder / "parent.py").write_text(script.format("pass").replace("bitwatt", "bitwatt, time\ntime.sleep(3)"))
     quiet = start([*BITWATT, "parent.py"], folder)
     assert "child processes used" not in quiet.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["python", "empty.py"], "leave out `python`: bitwatt run script.py"),
+        (["--", "nosuchcmd"], "there is no command called 'nosuchcmd'"),
+        (["--pue", "abc", "empty.py"], "--pue is 'abc', but it is not a number, such as 1.4"),
+        (["--bogus", "empty.py"], "usage: bitwatt run [options]"),
+    ],
+)
+def test_a_slip_is_told_with_what_to_write_instead(folder, words, said):
+    (folder / "empty.py").write_text("")
+    done = start([*BITWATT, *words], folder)
+    assert done.returncode == 2
+    assert said in done.stderr

@@ -16,7 +16,8 @@ from bitwatt.store.runfile import Header, header_of, run_of, written
 
 __all__ = [
     "FOLDER", "FORMAT", "MIGRATIONS", "SUFFIX", "VERSION", "Header", "Place", "Store", "Where", "absolute", "content",
-    "find", "headers", "is_url", "keep", "load", "place", "ranked", "read", "root", "run_of", "runs", "save", "split",
+    "find", "headers", "is_url", "keep", "kept_or_given", "load", "place", "ranked", "read", "root", "run_of", "runs",
+    "save", "split",
 ]  # fmt: skip
 
 #: From so many runs on, first lines are read from the index.
@@ -55,6 +56,15 @@ def load(which: str | Path | None = None, store: Store = None) -> Run:
     of a job by its id; by default the newest."""
     where = find(which, store)
     return run_of(content(where), where)
+
+
+def kept_or_given(run: Any, store: Store = None) -> Run:
+    """A run, or the one of a name, id or path."""
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, str | Path):
+        return load(run, store)
+    raise BitwattError(f"this is a {type(run).__name__}; wanted is a run, or the name, id or path of one that is kept")
 
 
 def content(where: Where) -> bytes:
