@@ -1,8 +1,8 @@
 """A cell under %%bitwatt is measured, shown, and behaves as without it."""
 
 import pytest
+from IPython.core.error import UsageError
 
-from bitwatt.errors import BitwattError
 from bitwatt.notebook import HtmlReport, load_ipython_extension
 from bitwatt.records import Run
 
@@ -52,5 +52,14 @@ def test_a_cell_that_fails_says_so_in_its_run(shell, shown, capsys):
 
 
 def test_a_wrong_option_is_an_error_of_the_cell(shell, shown):
-    with pytest.raises(BitwattError, match="unrecognized arguments: --colour"):
+    with pytest.raises(UsageError, match="unrecognized arguments: --colour"):
         shell.run_cell("%%bitwatt --colour\npass").raise_error()
+
+
+@pytest.mark.parametrize("option", ["--by nosuch", "--cost-model nosuch", "--name 'open"])
+def test_a_wrong_name_is_told_before_the_cell_runs(shell, shown, option, capsys):
+    shell.run_cell(f"%%bitwatt {option}\nran = True")
+    assert "ran" not in shell.user_ns
+    told = capsys.readouterr()
+    assert "UsageError: %%bitwatt: " in told.err + told.out
+    assert "Traceback" not in told.err + told.out

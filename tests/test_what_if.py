@@ -542,3 +542,10 @@ def test_transposed_convolutions_have_a_scale_for_each_output(groups: int, weigh
     with torch.no_grad():
         run = measured(lambda: model(torch.randn(2, 6, 8, 8)))
     assert bitwatt.what_if(run, "int8")["weights"].after == weights + 4 * 10 + 4 * 10
+
+
+def test_a_sweep_says_where_formats_change_unlike_work(training: Run, inference: Run):
+    told = bitwatt.sweep(training, ["fp32", "fp16", "int8", "int4"]).remarks
+    assert "not the same work: fp32, fp16 change forward and backward; int8, int4 forward alone" in told
+    assert not any("not the same work" in one for one in bitwatt.sweep(training, ["int8", "int4"]).remarks)
+    assert not any("not the same work" in one for one in bitwatt.sweep(inference, ["fp16", "int8"]).remarks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -15,11 +16,14 @@ from bitwatt.fingerprint import summary
 from bitwatt.folding import Folder
 from bitwatt.ledger import Ledger
 from bitwatt.ranks.shares import shares
-from bitwatt.readings import metered_json
+from bitwatt.readings import CHILDREN_S, Metered, metered_json
 from bitwatt.records import Run
+from bitwatt.units import format_duration
 
 #: No vowels, so no words.
 _LETTERS = "0123456789bcdfghjklmnpqrstvwxz"
+#: Children's CPU time is told of from this share of the run.
+_CHILDREN = 0.01
 
 
 def new_id(moment: datetime) -> str:
@@ -55,6 +59,21 @@ def add(known: dict[str, float], more: Mapping[str, float]) -> None:
     """Seconds of phases, to those that are known."""
     for phase, seconds in more.items():
         known[phase] = known.get(phase, 0.0) + seconds
+
+
+def by_children(metered: Metered | None, *, counted: bool) -> str:
+    """A remark on work that children did without a word; `counted` where they may have sent what they counted."""
+    spent = 0.0 if metered is None else metered.usage.get("children_cpu_seconds", 0.0)
+    if metered is None or counted or spent < max(CHILDREN_S, _CHILDREN * metered.seconds):
+        return ""
+    return f"child processes used {format_duration(float(f'{spent:.2g}'))} of CPU time, in which nothing was counted"
+
+
+def have_workers(watches: Mapping[str, Any]) -> bool:
+    """Whether processes were started that send back what they count: of DataLoaders, of joblib."""
+    spool = getattr(watches.get("torch"), "spool", None)
+    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
+    return getattr(spool, "folder", None) is not None or getattr(loky, "_executor", None) is not None
 
 
 def status_of(error: BaseException | None) -> str:

@@ -31,7 +31,11 @@ def _number(low: float = 0.0, high: float = math.inf, unit: str = "") -> Check:
 
     def check(value: Any) -> float:
         if isinstance(value, str):
-            value, found = parse(value)
+            try:
+                value, found = parse(value)
+            except ValueError:
+                such = f"with a unit or without, such as 2 or 2 {unit}" if unit else "such as 1.4"
+                raise ValueError(f"it is not a number, {such}") from None
             if found not in ("", unit):
                 raise ValueError(f"it is in {found}, wanted is {unit or 'a plain number'}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

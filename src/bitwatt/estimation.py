@@ -49,6 +49,8 @@ def estimate_onnx(
     model: Any, /, *, batch: int | None = None, shapes: Mapping[str, Sequence[int] | int] | None = None
 ) -> Run:
     """What one call of an ONNX model computes, by its graph as it stands. See docs/guides/onnx.md."""
+    if batch is not None and batch < 1:
+        raise BitwattError(f"a batch of {batch} computes nothing: it is 1 or more")
     try:
         from bitwatt.backends.onnx import count
     except ImportError as error:

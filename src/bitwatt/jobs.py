@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from bitwatt import store as files
-from bitwatt.errors import UnknownNameError
+from bitwatt.errors import BitwattError, UnknownNameError
+from bitwatt.fingerprint import summary
 from bitwatt.ledger import Ledger
 from bitwatt.observed import together
 from bitwatt.ranks import energy
 from bitwatt.ranks.join import UNDER_WAY, Joined, Kept, jobs
 from bitwatt.ranks.join import join as join_ranks
 from bitwatt.ranks.shares import shares
+from bitwatt.ranks.silence import CUT_OFF, state_of
 from bitwatt.readings import metered_json
 from bitwatt.records import Layer, Run
 
@@ -40,6 +42,40 @@ def join(which: str | Path | None = None, store: str | Path | None = None) -> Jo
 def joined(ranks: Iterable[Kept]) -> Joined:
     """Files of one job as one."""
     return join_ranks(ranks, _read, _again)
+
+
+def state_of_job(ranks: Sequence[files.Header]) -> str:
+    """Of a job by the first lines of its ranks, in the words of every list."""
+    states = [state_of(one) for one in ranks]
+    if ended := next((one for one in states if one not in ("ok", UNDER_WAY, CUT_OFF)), ""):
+        ended = " ".join(ended.split())[:60]
+    lost = states.count(CUT_OFF)
+    going = UNDER_WAY if UNDER_WAY in states else ""
+    world = max(ranks[0].rank.world if ranks[0].rank is not None else 0, len(ranks))
+    return ", ".join(filter(None, (f"{len(ranks)} of {world} ranks", f"{lost} lost" if lost else "", ended or going)))
+
+
+def without_joined(
+    lines: Mapping[tuple[str, ...], list[files.Header]],
+) -> dict[tuple[str, ...], list[files.Header]]:
+    """Lines of a list, but for the ranks of jobs that were joined: the joined run, which has the job's id, stands for
+    them."""
+    whole = {(one.id, one.name) for line in lines.values() for one in line if one.rank is None}
+    return {
+        key: line
+        for key, line in lines.items()
+        if line[0].rank is None or (line[0].rank.job, line[0].name) not in whole
+    }
+
+
+def so_far(header: files.Header) -> files.Header:
+    """With sums of what was counted, where nobody had the time to price it: the run goes on, or was cut off."""
+    if header.status != UNDER_WAY or header.summary.get("totals"):
+        return header
+    try:
+        return replace(header, summary={**header.summary, **summary(files.load(header.path))})
+    except (BitwattError, OSError):  # gone, or written anew just now
+        return header
 
 
 def since(began: datetime, store: str | Path | None = None) -> list[Joined]:

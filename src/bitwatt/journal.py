@@ -12,13 +12,16 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bitwatt import store
 from bitwatt.endings import Ending
 from bitwatt.errors import BitwattError
-from bitwatt.ranks.identity import from_environment
+from bitwatt.ranks.identity import from_environment, here
 from bitwatt.ranks.join import UNDER_WAY
+from bitwatt.ranks.silence import PROCESS
+from bitwatt.records import Machine
 from bitwatt.store.places import Where, place
 
 if TYPE_CHECKING:
@@ -111,7 +114,8 @@ def _keep(entry: _Entry, status: str = UNDER_WAY) -> None:
         try:
             run = entry.session.so_far(status)
             if run is not None:
-                store.save(run, entry.root, sync=False)
+                facts = {**run.machine.facts, PROCESS: here()}  # who asks sees whether it lives
+                store.save(replace(run, machine=Machine(facts)), entry.root, sync=False)
         except (RuntimeError, OSError, BitwattError):  # counted into while read, or no room: the next may succeed
             return
         except Exception as error:  # ours: the run is kept at its end

@@ -41,6 +41,7 @@ LIBRARIES = {
     "sklearn": "scikit-learn",
     "xgboost": "xgboost",
     "lightgbm": "lightgbm",
+    "catboost": "catboost",
     "jax": "jax",
     "tensorflow": "tensorflow",
     "onnxruntime": "onnxruntime",

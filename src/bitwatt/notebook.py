@@ -32,10 +32,13 @@ class _Parser(argparse.ArgumentParser):
     """A faulty option is an error of the cell, not the end of the kernel."""
 
     def error(self, message: str) -> NoReturn:
-        raise BitwattError(f"%%bitwatt: {message}\n{self.format_usage()}")
+        raise BitwattError(f"{message}\n{self.format_usage()}")
 
 
 def _options(line: str) -> argparse.Namespace:
+    from bitwatt.pricing import find_model
+    from bitwatt.reports.tables import TABLES
+
     parser = _Parser(prog="%%bitwatt", add_help=False, allow_abbrev=False)
     parser.add_argument("--name", default="cell")
     parser.add_argument("--by")
@@ -43,7 +46,14 @@ def _options(line: str) -> argparse.Namespace:
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("-o", dest="variable", default="_run", metavar="NAME")
-    return parser.parse_args(shlex.split(line))
+    try:
+        options = parser.parse_args(shlex.split(line))
+    except ValueError as error:  # a quotation that does not end
+        raise BitwattError(str(error)) from error
+    find_model(options.cost_model)
+    if options.by is not None and options.by not in TABLES:
+        raise BitwattError(f"--by is one of {', '.join(TABLES)}, not {options.by!r}")
+    return options
 
 
 def measured_cell(shell: Any, line: str, cell: str) -> None:
@@ -51,11 +61,15 @@ def measured_cell(shell: Any, line: str, cell: str) -> None:
 
     Runs the cell, shows the report, and binds the run to `_run` or the variable named by -o.
     """
+    from IPython.core.error import UsageError
     from IPython.display import display
 
     from bitwatt.session import measure
 
-    options = _options(line)
+    try:
+        options = _options(line)
+    except BitwattError as wrong:  # before the cell runs, and without a traceback of ours
+        raise UsageError(f"%%bitwatt: {wrong}") from wrong
     with measure(options.name, keep=options.keep, strict=options.strict, command="%%bitwatt") as session:
         result = shell.run_cell(cell)
         error = result.error_before_exec or result.error_in_exec

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from bitwatt.errors import MissingRuleError, UnknownNameError
@@ -313,11 +314,15 @@ def _work(op: Op) -> tuple[Rule | None, Work | None, str]:
         return rule, None, f"its rule failed: {type(error).__name__}: {error}"
 
 
-def totals(run: Run | Ledger, model: CostModel | str = "flops", *, strict: bool = False) -> Totals:
-    """Price a run. With `strict`, an op that no rule covers raises instead of being listed in `.missing`."""
+def totals(run: Run | Ledger | str | Path, model: CostModel | str = "flops", *, strict: bool = False) -> Totals:
+    """Price a run, or the kept one of a name, id or path. With `strict`, an op that no rule covers raises instead of
+    being listed in `.missing`."""
     if isinstance(run, Ledger):
         result = Totals(entries_of(run), find_model(model))
     else:
+        from bitwatt.store import kept_or_given  # it is not read for runs that are at hand
+
+        run = kept_or_given(run)
         result = Totals(entries_of(run.ledger, run.layers), find_model(model))
     if strict and result.missing:
         names = ", ".join(f"{name} ({calls}x)" for name, calls in sorted(result.missing.items()))

@@ -14,12 +14,18 @@ IN_PART = "in part"
 #: Running totals since the sensor was opened; every other quantity is a level at one moment.
 #: `io_*_bytes` are by calls of the program: from disk, page cache, pipes and sockets; `disk_*_bytes` from disk alone.
 TOTALS = frozenset([
-    "energy_j", "cpu_seconds", "wanted_seconds",
+    "energy_j", "cpu_seconds", "children_cpu_seconds", "wanted_seconds",
     "steal_seconds", "cpu_stall_seconds", "memory_stall_seconds", "io_stall_seconds",
     "io_read_bytes", "io_written_bytes", "disk_read_bytes", "disk_written_bytes",
     "network_sent_bytes", "network_received_bytes",
     "pcie_sent_bytes", "pcie_received_bytes", "nvlink_sent_bytes", "nvlink_received_bytes",
 ])  # fmt: skip
+
+
+#: The most memory that the kernel has seen in the first process of the tree, and in any one of its children: ever.
+OWN_PEAK, CHILD_PEAK = "own_peak_bytes", "child_peak_bytes"
+#: CPU seconds of children from which they are told of.
+CHILDREN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,12 @@ class Metered:
     settings: Mapping[str, str] = field(default_factory=dict)  # what was configured, and where
     grid: Mapping[str, Any] = field(default_factory=dict)  # what a service said of the electricity when it ended
     notes: tuple[str, ...] = ()
+
+    @property
+    def has_children(self) -> bool:
+        """Whether children did more than a moment's work: their memory was looked at now and then, and the peak of the
+        tree is no less than what is told."""
+        return self.usage.get("children_cpu_seconds", 0.0) >= CHILDREN_S
 
     @property
     def measured_j(self) -> float | None:

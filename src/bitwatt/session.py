@@ -21,7 +21,7 @@ from bitwatt import backends, context, journal, revision, store
 from bitwatt.about import About, described
 from bitwatt.backends.harvest import Harvest
 from bitwatt.backends.watchers import WATCHERS
-from bitwatt.closing import add, give, inside, new_id, status_of, summary_of
+from bitwatt.closing import add, by_children, give, have_workers, inside, new_id, status_of, summary_of
 from bitwatt.companions import Beside
 from bitwatt.config import Settings, settings_here
 from bitwatt.errors import BitwattError
@@ -84,6 +84,8 @@ class Session:
         self._machine: Machine | None = None
         self._float32 = float32()
         self._remarks: list[str] = []
+        self._workers = False  # that send back what they count
+        self.counts = True  # else a command, whose processes are metered alone
         self._keep, self.root = keep, absolute(self._place(root) if keep else store.FOLDER)
         self._settings = settings_here() if settings is None and keep else settings  # the program may change its folder
         self._process = os.getpid()
@@ -152,6 +154,7 @@ class Session:
         seconds = self._token.ended - self._clock
         self._meter.end()
         harvests, notes = list[Harvest](), list[str]()
+        self._workers |= have_workers(WATCHERS.watches)
         try:
             harvests = WATCHERS.harvest(self._token)
         except Exception as problem:  # the user's program, and his exception, come first
@@ -213,6 +216,8 @@ class Session:
             self._beside.figures(),
         )
         spans = settled(spans, observed.phases if observed is not None else {}, seconds)
+        metered = self._meter.metered(spans, on_device, self._observer.beginning)
+        notes += filter(None, [by_children(metered, counted=self._workers or not self.counts)])
         found = None if rank is None else self._one_of(recognised(rank, ledger, layers), contents)
         about = self._teller.told(self._git if status == UNDER_WAY else revision.with_changes(self._git))
         if found is not None and about.parent_kind in ("", "session"):
@@ -233,7 +238,7 @@ class Session:
             replay=joined(harvests, layers),
             rank=found,
             about=about,
-            meter=self._meter.metered(spans, on_device, self._observer.beginning),
+            meter=metered,
             requests=None if self.requests is None else self.requests.told(),
             observed=observed,
         )

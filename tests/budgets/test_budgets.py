@@ -277,6 +277,18 @@ def test_memory_gates_by_its_largest_run():
     assert outcome("peak_memory", 299, [run()]).status == UNGATED
 
 
+def test_memory_of_several_processes_is_a_lower_bound_and_no_baseline():
+    def held(n: float) -> Run:
+        return run(meter=Metered(10.0, usage={"memory_bytes_peak": n, "children_cpu_seconds": 3.0}))
+
+    kept = outcome("peak_memory", 400, [held(300)])
+    assert (kept.status, kept.why) == (KEPT, "at least: children of the process were looked at now and then")
+    assert outcome("peak_memory", 400, [held(900)]).status == EXCEEDED  # what was seen was used
+    found = outcome("peak_memory", "+10 %", [held(900)], [held(300)])
+    assert found.status == UNGATED
+    assert found.why.startswith("not gated: the baseline's is at least that")
+
+
 EVIL = "<b>&\x00\ufffe|]]>`\n"
 
 

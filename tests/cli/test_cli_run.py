@@ -1,6 +1,7 @@
 """`bitwatt run` is `python`: the same output, exit code, signals and surroundings; the report comes after."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,3 +199,31 @@ def test_a_closed_pipe_ends_as_in_python(folder):
     )
     assert watched.stderr.splitlines()[-1] == plain.stderr.splitlines()[-1]
     assert "BrokenPipeError" in watched.stderr
+
+
+def test_work_of_children_that_send_no_counts_is_told(folder):
+    script = "import subprocess, sys, bitwatt\nsubprocess.run([sys.executable, '-c', {!r}], check=True)\n"
+    burn = "import time\nwhile time.process_time() < 0.4: pass"
+    (folder / "parent.py").write_text(script.format(burn))
+    done = start([*BITWATT, "parent.py"], folder)
+    said = " ".join(done.stderr.split())
+    assert re.search(r"child processes used [\d.]+ m?s of CPU time, in which nothing was counted", said)
+    (folder / "parent.py").write_text(script.format("pass").replace("bitwatt", "bitwatt, time\ntime.sleep(3)"))
+    quiet = start([*BITWATT, "parent.py"], folder)
+    assert "child processes used" not in quiet.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["python", "empty.py"], "leave out `python`: bitwatt run script.py"),
+        (["--", "nosuchcmd"], "there is no command called 'nosuchcmd'"),
+        (["--pue", "abc", "empty.py"], "--pue is 'abc', but it is not a number, such as 1.4"),
+        (["--bogus", "empty.py"], "usage: bitwatt run [options]"),
+    ],
+)
+def test_a_slip_is_told_with_what_to_write_instead(folder, words, said):
+    (folder / "empty.py").write_text("")
+    done = start([*BITWATT, *words], folder)
+    assert done.returncode == 2
+    assert said in done.stderr

@@ -13,14 +13,17 @@ from pathlib import Path
 
 import pytest
 
+import bitwatt
 from bitwatt import store
 from bitwatt.about import described
 from bitwatt.cli import main
 from bitwatt.fingerprint import summary
 from bitwatt.harmless import printable
+from bitwatt.ranks.identity import here, process
 from bitwatt.ranks.join import UNDER_WAY
 from bitwatt.ranks.shares import shares
-from bitwatt.records import Rank
+from bitwatt.ranks.silence import state_of
+from bitwatt.records import Machine, Rank
 from bitwatt.reports.text import length
 from factories import metered, transformer_run
 
@@ -252,3 +255,32 @@ def test_a_metric_may_be_called_like_a_form_of_another(capsys):
     lines = told(capsys, "ls", "cc1").splitlines()
     assert lines[0].split()[-1] == "val.max.last"
     assert lines[1].split()[-1] == "0.5"
+
+
+def test_a_run_whose_process_is_gone_is_cut_off_at_once_and_tells_what_it_had(tmp_path, capsys):
+    gone = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    told = here().replace(process(), process(gone.pid))
+    run = replace(transformer_run(), id="r-1", status="under way", started=datetime.now(UTC).isoformat())
+    kept = bitwatt.save(replace(run, machine=Machine({"cpu": "A", "process": told})), tmp_path)
+    assert state_of(bitwatt.load(kept)) == "under way"
+    gone.communicate(b"\n")
+    assert main(["ls", "--store", str(tmp_path)]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert "cut off" in line
+    assert "≥ " in line  # FLOPs: its report shows some
+    assert state_of(bitwatt.load(kept)) == "cut off"
+    elsewhere = replace(run, machine=Machine({"process": told.replace(" ", " another")}))
+    assert state_of(elsewhere) == "under way"  # nobody knows from here
+
+
+def test_a_joined_run_stands_for_its_ranks(tmp_path, capsys):
+    for number in (0, 1):
+        run = replace(transformer_run(), id=f"z-{number}", name="spread", rank=Rank(number, 2, "a-job"))
+        bitwatt.save(run, tmp_path, summary=summary(run) | {"ranks": shares(run)})
+    assert main(["join", "--store", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["ls", "--store", str(tmp_path)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    for which in ("spread", "a-job", None):
+        assert bitwatt.load(which, tmp_path).rank is None
+    assert bitwatt.load("z-1", tmp_path).rank.rank == 1

@@ -44,6 +44,7 @@ LEVEL = {room: level for level, rooms in enumerate(ORDER) for room in rooms}
 LAZY = {
     ("records", "ledger"), ("records", "folded"), ("records", "fingerprint"), ("records", "reports"),
     ("registry", "rules"), ("journal", "session"), ("session", "sinks"),
+    ("pricing", "store"),  # totals("name")
 }  # fmt: skip
 
 

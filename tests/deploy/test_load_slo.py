@@ -75,3 +75,10 @@ def test_what_is_none_is_refused_with_an_example(text: str) -> None:
 def test_senseless_settings_are_refused_before_anything_starts(wrong: dict[str, object]) -> None:
     with pytest.raises(BitwattError):
         checked(**{"seconds": 1, "rates": (), "callers": (), "slo": "", **wrong})
+
+
+def test_a_limit_that_is_no_time_is_told_as_one() -> None:
+    with pytest.raises(
+        BitwattError, match=r"the limit of 'p99<foo' is 'foo', which is no time: write it"
+    ):
+        parse_slo("p99<foo")

@@ -225,3 +225,9 @@ def test_a_device_that_is_not_there_is_told_at_once(monkeypatch: pytest.MonkeyPa
         loading.case(model, rows, device="cuda")
     with pytest.raises(BitwattError, match="cannot use the device 'gpu' here: Expected one of cpu"):
         loading.case(model, rows, device="gpu")
+
+
+def test_a_program_is_no_model_and_the_way_to_name_one_is_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("model = None")
+    with pytest.raises(BitwattError, match=r"mine.py is a program, not a trained model; .* such as mine:model"):
+        loading.case(tmp_path / "mine.py", np.zeros((8, 4)))

@@ -66,7 +66,7 @@ def test_the_time_and_energy_until_the_first_batch():
     assert 1.2 <= first["inner"] < inner.run.seconds - 0.2
     assert first["inner"] + 0.3 <= first["outer"] < outer.run.seconds - 0.2
     told = format_duration(float(f"{first['inner']:.3g}"))
-    assert f"for the first batch {told}" in bitwatt.report(inner.run)
+    assert f"first batch after {told}" in bitwatt.report(inner.run)
 
 
 def test_without_a_loader_there_is_no_first_batch():

@@ -11,7 +11,9 @@ import bitwatt
 from bitwatt.metering import Meter
 from bitwatt.metering.apportioning import Spans, apportion
 from bitwatt.readings import Device, Energy, Metered
+from bitwatt.sensors.modelled import Modelled
 from bitwatt.sensors.rapl import Rapl
+from bitwatt.sensors.tree import Sample
 from bitwatt.testing import FakeClock, FakePowercap, FakeSensor, fake_powercap
 
 PACKAGE = "intel-rapl:0"
@@ -122,3 +124,42 @@ def test_phases_of_modelled_energy_are_modelled():
     spans = Spans(10.0, host={"forward": 4.0})
     assert apportion([model], spans)[0]["forward"].how == "modelled"
     assert apportion([model, gpu], spans)[0]["forward"].how == "apportioned"  # each device says what it is
+
+
+class Family:
+    """A process, and a child that is found late; their CPU time is set by hand."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+
+    def sample(self, pid: int, io: bool = True) -> Sample | None:
+        return Sample(0, 0, self.cpu_s, 0.0, 0, ())
+
+    def children(self, pids: object) -> set[int]:
+        return set()
+
+
+def test_the_peak_of_a_model_is_never_above_its_maximum_nor_below_the_mean():
+    clock, work = FakeClock(), Family()
+    sensor = Modelled(100.0, cores=2, system=work, clock=clock)
+    meter = Meter([sensor], clock=clock.monotonic, thread=False)
+    window = meter.window()
+    for spent in (0.0, 0.0, 5.0):  # 3 s of them were used before
+        clock.advance(1)
+        work.cpu_s += spent
+        meter.tick()
+    window.end()
+    (late,) = window.metered({}).energy
+    assert late.energy_j == pytest.approx(250.0)  # nothing is lost
+    assert late.peak_w == pytest.approx(100.0)
+    window = meter.window()
+    clock.advance(1)
+    work.cpu_s += 0.2
+    meter.tick()
+    clock.advance(0.9)
+    work.cpu_s += 1.8
+    window.end()
+    (quick,) = window.metered({}).energy
+    assert quick.mean_w is not None
+    assert quick.peak_w is not None
+    assert quick.mean_w <= quick.peak_w <= 100.0

@@ -9,7 +9,9 @@ import onnx
 import pytest
 from onnx import helper
 
+import bitwatt
 from bitwatt.cli import main
+from bitwatt.errors import BitwattError
 from onnx_counter.graphs import model, weight
 
 
@@ -58,3 +60,8 @@ def test_what_is_wrong_is_told(
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["estimate", "absent.onnx"]) == 2
     assert "absent.onnx is not there" in capsys.readouterr().err
+
+
+def test_a_batch_of_nothing_is_refused(tmp_path):
+    with pytest.raises(BitwattError, match="a batch of 0 computes nothing"):
+        bitwatt.estimate(tmp_path / "m.onnx", batch=0)

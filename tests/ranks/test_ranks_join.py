@@ -4,6 +4,7 @@ import json
 import time
 import zlib
 from dataclasses import fields, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema
@@ -14,13 +15,13 @@ from bitwatt import jobs, store
 from bitwatt.cli import main
 from bitwatt.errors import UnknownNameError
 from bitwatt.fingerprint import summary
-from bitwatt.ledger import Row
+from bitwatt.ledger import Ledger, Row
 from bitwatt.ranks import identity, join
 from bitwatt.ranks.arrivals import Recorder
 from bitwatt.ranks.shares import shares
 from bitwatt.records import Axis, Rank, members, spread
 from bitwatt.reports.ranks import render
-from factories import make_run, mm_op
+from factories import make_run, mm_op, transformer_run
 
 MM = mm_op(2, 3, 4)  # 48 FLOPs
 STEP = mm_op(5, 5, 5)  # 250 FLOPs
@@ -251,3 +252,23 @@ def test_whole_jobs_keep_what_was_remarked(tmp_path):
         keep(tmp_path, number, world=2)
     whole = jobs.whole(bitwatt.join(store=tmp_path))
     assert whole.notes[0] == "2 of 2 ranks joined: data 2 (DDP)"
+
+
+def test_a_lost_rank_that_wrote_nothing_did_not_do_nothing(tmp_path):
+    started = datetime.now(UTC).isoformat()
+    for number in range(3):
+        lost = {"status": "under way", "ledger": Ledger()} if number == 2 else {}
+        rank = Rank(number, 3, "a-job", machine=identity.machine_id(), process="999999999@1" if lost else "")
+        run = replace(transformer_run(), id=f"r-{number}", started=started, rank=rank, **lost)
+        bitwatt.save(run, tmp_path, summary=None if lost else summary(run) | {"ranks": shares(run)})
+    job = bitwatt.join(store=tmp_path)
+    assert [part.number for part in job.lost] == [2]
+    assert job.total.spread.least[1] == job.total.spread.most[1] > 0
+    text = render(job)
+    (total,) = [line for line in text.splitlines() if line.startswith("total ")]
+    assert total.count("equal") == 2
+    assert total.count("≥ ") == 2
+    (row,) = [line for line in text.splitlines() if line.startswith("2 ")]
+    assert "—" in row
+    last = json.loads(render(job, "json"))["ranks"][2]
+    assert (last["status"], last["flops"], last["is_least"]) == ("lost", None, True)

@@ -282,7 +282,7 @@ def test_what_a_sample_took_says_how_far_it_is_known():
     rows = [Row("train", "", mm_op(64, 64, 64), 5), Row("train", "", Op("no.such"), 1)]
     run = make_run(rows, meter=modelled(), observed=Observed(processed={"train": {"samples": 1000}}))
     text = " ".join(bitwatt.report(run, settings=settings("/", show_modelled=True)).split())
-    assert "per 1,000 samples: modelled 120 J · ≥ 2.62 MFLOP" in text
+    assert "the whole run, per 1,000 samples: modelled 120 J · ≥ 2.62 MFLOP" in text
 
 
 def test_sci_is_shown_with_its_terms_where_there_is_a_unit():
@@ -327,3 +327,27 @@ def test_rows_passed_to_estimators_are_counted_once():
     assert "Throughput: 4,000 rows fitted (1 k/s), 500 rows predicted (125/s) over 4 s" in text
     assert "  in fit: 4,000 rows fitted (2 k/s)" in text
     assert "  in train/predict: 500 rows predicted (5 k/s)" in text
+
+
+def test_what_is_scored_has_no_part_in_what_fitting_took():
+    rows = [
+        Row("fit", "", mm_op(64, 64, 64), 1000),
+        Row("score", "", mm_op(64, 64, 64), 1),
+        Row("", "", mm_op(8, 8, 8), 1),
+    ]
+    phases = {
+        "fit": PhaseEnergy({"gpu:GPU-1": 500.0}, "measured", 9.0),
+        "score": PhaseEnergy({"gpu:GPU-1": 2.0}, "apportioned", 0.1),
+    }
+    counted = Observed({"fit": {"rows fitted": 1000}, "score": {"rows scored": 100}, "": {"rows printed": 1000}})
+    run = make_run(rows, meter=metered(phases=phases), observed=counted)
+    text = " ".join(bitwatt.report(run).split())
+    assert "per 1,000 rows fitted: 500 J · 524 MFLOP" in text
+    assert "per 1,000 rows scored: ~20 J · 5.24 MFLOP" in text
+    assert "the whole run, per 1,000 rows printed: 3.6 kJ · 525 MFLOP" in text
+    each = json.loads(bitwatt.report(run, format="json"))["throughput"]["per_1000"]
+    assert each["rows scored"] == {
+        "phases": ["score"], "energy_j": 20.0, "how": "apportioned", "flops": 5_242_880.0, "is_least": False
+    }  # fmt: skip
+    assert each["rows printed"]["phases"] is None
+    assert "the whole run, per 1,000 rows printed" in bitwatt.report(run, format="html")

@@ -6,7 +6,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+import bitwatt
 from bitwatt.dtypes import Precision
+from bitwatt.errors import BitwattError
 from bitwatt.ledger import Row
 from bitwatt.pricing import totals
 from bitwatt.records import Layer, Machine, Op, Quantised
@@ -212,3 +214,29 @@ def test_a_report_of_plain_layers_leaves_the_tables_out_unless_asked():
     run = transformer_run(2, 64)
     assert "Effective and executed" not in report(run)
     assert "Effective and executed" in report(run, by="weights")
+
+
+def test_a_kept_run_is_reported_and_priced_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = bitwatt.save(make_run(name="mine"))
+    assert bitwatt.report("mine") == bitwatt.report(kept) == bitwatt.report(bitwatt.load("mine"))
+    assert bitwatt.totals("mine").total == bitwatt.totals(bitwatt.load("mine")).total
+    for ask in (bitwatt.report, bitwatt.totals):
+        with pytest.raises(BitwattError, match="has the id or name 'yours'"):
+            ask("yours")
+        with pytest.raises(BitwattError, match="this is a int; wanted is a run, or the name, id or path"):
+            ask(3)
+
+
+def test_columns_of_forward_and_backward_are_for_runs_that_have_them():
+    fitted = make_run([Row("fit", "Ridge", mm_op(8, 8, 8), 1)])
+    for format in ("text", "html"):
+        assert "Backward" not in bitwatt.report(fitted, format=format).partition("fingerprint")[0]
+    assert "Backward" in bitwatt.report(make_run([Row("forward", "head", mm_op(8, 8, 8), 1)]))
+
+
+def test_the_time_that_an_estimate_took_is_not_the_models():
+    run = make_run(command="estimate(m.onnx)", seconds=123.0)
+    for format in ("text", "markdown", "html"):
+        assert "2 min" not in bitwatt.report(run, format=format)
+    assert "2 min" in bitwatt.report(make_run(seconds=123.0))

@@ -105,6 +105,9 @@ def _hard(case: _Case) -> Outcome:
         return Outcome(limit, EXCEEDED, why=f"not known: {why}")
     amount = max(known)
     at_most = limit.at_most(max(reference, default=0))
+    if limit.is_relative and any(one.is_least for one in case.before):
+        why = "not gated: the baseline's is at least that: children of the process were looked at now and then"
+        return Outcome(limit, UNGATED, amount, at_most, max(reference), why, len(known))
     status = KEPT if exactly(amount) <= at_most else EXCEEDED
     return Outcome(limit, status, amount, at_most, max(reference, default=None), "; ".join(_beware(case)), len(known))
 
@@ -113,6 +116,8 @@ def _beware(case: _Case) -> list[str]:
     told, quantity = [], case.limit.quantity
     if len({one.amount for one in case.found}) > 1:
         told.append(f"the largest of {len(case.found)} runs")
+    if any(one.is_least for one in case.found):
+        told.append("at least: children of the process were looked at now and then")
     if is_count(quantity) and quantity not in ("parameters", "weight_bytes", "missing", "calls"):
         missing = max(totals(run, quantity).coverage.missing for run in case.runs)
         if missing:

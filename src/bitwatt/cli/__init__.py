@@ -50,7 +50,9 @@ def main(argv: list[str] | None = None) -> int:
         options, program = split(arguments[1:])
         dashes = arguments[1 + len(options) : 2 + len(options)] == ["--"]
         arguments = ["run", *options]
-    args = parser.parse_args(_sorted(arguments))
+    args, unknown = parser.parse_known_args(_sorted(arguments))
+    if unknown:
+        verbs.choices[args.verb].error(f"unrecognized arguments: {' '.join(unknown)}")  # with the usage of that verb
     args.program, args.options, args.after_dashes = program, options, dashes
     try:
         status: int = args.main(args)

@@ -42,6 +42,12 @@ def is_command(program: list[str]) -> bool:
     return not os.path.exists(word) and shutil.which(word) is not None
 
 
+def is_nothing(program: list[str]) -> bool:
+    """Whether it is neither a command nor a file."""
+    word = program[0] if program else "-"
+    return not word.startswith("-") and not os.path.lexists(word) and shutil.which(word) is None
+
+
 def run(program: list[str], args: argparse.Namespace) -> int:
     """As a shell would: the command's exit code, or its end by the same signal."""
     from bitwatt.session import measure
@@ -52,6 +58,7 @@ def run(program: list[str], args: argparse.Namespace) -> int:
                        meter=not args.no_meter, settings=settings_of(args), **about_of(args), to=args.to)  # fmt: skip
     session = measured.__enter__()
     _adopt()  # not before: what sensors start is no part of the command
+    session.counts = False
     session.remark("a command: its processes were metered, and nothing in them was counted")
     status, error = 127, None
     try:

@@ -41,4 +41,4 @@ def drawn(columns: Sequence[str], rows: Iterable[Sequence[str]], width: int) -> 
 
 
 def _is_text(cells: Sequence[Sequence[str]], at: int) -> bool:
-    return any(row[at] and not row[at].lstrip("~-").lstrip(".")[:1].isdigit() for row in cells[1:])
+    return any(row[at] and not row[at].lstrip("~-≥ ").lstrip(".")[:1].isdigit() for row in cells[1:])

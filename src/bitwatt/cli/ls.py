@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     from bitwatt.errors import BitwattError, UnknownNameError
     from bitwatt.harmless import printable
+    from bitwatt.jobs import so_far
     from bitwatt.store.index import Index
 
     if args.format not in FORMATS:
@@ -53,7 +54,7 @@ def main(args: argparse.Namespace) -> int:
         if args.format == "text":
             _text(index, where, args)
         else:
-            found = index.select(where, args.sort, args.limit or None)
+            found = [so_far(one) for one in index.select(where, args.sort, args.limit or None)]
             (_json if args.format == "json" else _csv)(found, args)
         for error in index.damaged:
             print(f"bitwatt: {printable(str(error))}", file=sys.stderr)
@@ -64,10 +65,12 @@ def _text(index: Index, where: list[str], args: argparse.Namespace) -> None:
     import shutil
 
     from bitwatt.cli.listing import cell, default_columns, drawn
+    from bitwatt.jobs import so_far
     from bitwatt.reports.text import fitting
 
     limit = LIMIT if args.limit is None else args.limit
     lines, more = _together(index, where, args.sort, limit)
+    lines = [ranks if len(ranks) > 1 else [so_far(ranks[0])] for ranks in lines]
     if not lines:
         known = index.count()
         if not known:
@@ -100,6 +103,8 @@ def _columns(args: argparse.Namespace) -> list[str]:
 
 def _together(index: Index, where: list[str], sort: str, limit: int) -> tuple[list[list[Header]], int]:
     """The ranks of a job stand in one line, where the first of them would; how many runs are left."""
+    from bitwatt.jobs import without_joined
+
     lines: dict[tuple[str, ...], list[Header]] = {}
     seen, step = 0, limit + 1 if limit else None
     while chunk := index.select(where, sort, step, seen):
@@ -109,35 +114,33 @@ def _together(index: Index, where: list[str], sort: str, limit: int) -> tuple[li
             lines.setdefault(key, []).append(header)
         if step is None or len(lines) > limit:
             break
-    shown = list(lines.values())[: limit or None]
+    alone = list(without_joined(lines).values())
+    shown, hidden = alone[: limit or None], sum(map(len, lines.values())) - sum(map(len, alone))
     for ranks in shown:
         first = ranks[0]
         if first.rank is not None and len(ranks) < first.rank.world:
             ranks[:] = [one for one in index.select([f"job={first.rank.job}"]) if one.name == first.name]
-    return shown, max(index.count(where) - sum(map(len, shown)), 0) if len(lines) > len(shown) else 0
+    return shown, max(index.count(where) - sum(map(len, shown)) - hidden, 0) if len(alone) > len(shown) else 0
 
 
 def _job(ranks: list[Header], columns: list[str]) -> list[str]:
     """Sums of what was priced when the ranks' files were closed."""
     from bitwatt.cli.listing import cell
-    from bitwatt.jobs import joined
+    from bitwatt.jobs import joined, state_of_job
     from bitwatt.units import format_count, format_duration
 
     job = joined(ranks)
     missing = sum(header.summary.get("coverage", {}).get("missing", 0) for header in ranks)
-    ended = next((header.status for header in ranks if header.status not in ("ok", "under way")), "")
-    lost = f"{len(job.lost)} lost" if job.lost else ""
+    least = "≥ " if job.lost else ""
     known = {
         "id": job.job,
         "name": cell(ranks[0], "name"),
         "seconds": format_duration(float(f"{job.seconds:.3g}")),
-        "flops": format_count(job.total.total[0], "FLOP"),
-        "bops": format_count(job.total.total[1], "BOP"),
+        "flops": least + format_count(job.total.total[0], "FLOP"),
+        "bops": least + format_count(job.total.total[1], "BOP"),
         "energy_j": "",  # ranks of one machine read the same meter: see bitwatt report --ranks
         "missing": f"{missing:,}" if missing else "",
-        "status": ", ".join(
-            filter(None, (f"{len(job.parts)} of {job.world} ranks", lost, " ".join(ended.split())[:60]))
-        ),
+        "status": state_of_job(ranks),
     }
     return [known[name] if name in known else cell(ranks[0], name) for name in columns]
 

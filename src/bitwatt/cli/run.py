@@ -16,6 +16,7 @@ import atexit
 import builtins
 import io
 import os
+import re
 import runpy
 import shlex
 import signal
@@ -90,6 +91,10 @@ def main(args: argparse.Namespace) -> int:
         raise BitwattError("there is no script to run; write: bitwatt run script.py, or bitwatt run -m module")
     if args.after_dashes and command.is_command(program) and launcher(program) is None:
         return command.run(program, args)
+    if args.after_dashes and command.is_nothing(program):
+        raise BitwattError(
+            f"there is no command called {program[0]!r}, and no script; after -- stands what a shell runs"
+        )
     if (found := launcher(program)) is not None:
         return launchers.run(*found, args.options, args)
     script = os.path.splitext(os.path.basename(os.path.abspath(program[0])))[0] if program[0] != "-" else "stdin"
@@ -231,12 +236,20 @@ def _compiled(script: str) -> types.CodeType:
         with io.open_code(path) if path != _STDIN else nullcontext(sys.stdin) as file:
             source = file.read()
     except OSError as error:
-        raise BitwattError(f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}") from error
+        raise BitwattError(
+            f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}{_meant(script)}"
+        ) from error
     try:
         return compile(source, path, "exec", dont_inherit=True)
     except (SyntaxError, ValueError):
         _hide_frames()
         raise
+
+
+def _meant(script: str) -> str:
+    """What one who wrote an interpreter in place of a script should write."""
+    is_python = re.fullmatch(r"(python|pypy)[\d.]*", script) is not None
+    return f"; leave out `{script}`: bitwatt run script.py" if is_python else ""
 
 
 def _hide_frames() -> None:

@@ -62,6 +62,7 @@ class Value:
     how: str = COUNTED
     because: str = ""
     about: str = ""  # what it covers: devices, the host
+    is_least: bool = False  # it was looked at now and then: there may have been more in between
 
 
 def name_of(word: str) -> str:
@@ -187,9 +188,10 @@ def _memory(run: Run, where: Where, _: Settings) -> Value:
     if observed is not None and observed.device_peak is not None:
         return Value(observed.device_peak, "B", MEASURED, about="device")
     use = run.meter.usage if run.meter is not None else {}
+    is_least = run.meter is not None and run.meter.has_children
     for name in ("memory_bytes_peak", "peak_memory_bytes", "memory_bytes"):
         if name in use:
-            return Value(int(use[name]), "B", MEASURED, about="host")
+            return Value(int(use[name]), "B", MEASURED, about="host", is_least=is_least)
     return Value(None, "B", MEASURED, "it was not metered")
 
 

@@ -18,7 +18,7 @@ from bitwatt.errors import BitwattError
 from bitwatt.fingerprint import summary
 from bitwatt.harmless import on_terminal
 from bitwatt.ranks.join import UNDER_WAY
-from bitwatt.ranks.silence import CUT_OFF, written_at
+from bitwatt.ranks.silence import CUT_OFF, state_of, written_at
 from bitwatt.reports.html.layout import Parts, note
 from bitwatt.store import Header, cells, load
 from bitwatt.units import format_count, format_duration
@@ -44,6 +44,7 @@ class _Seen:
     totals: Mapping[str, Any] = field(default_factory=dict)
     points: list[tuple[float, int]] = field(default_factory=list)
     ended: float | None = None
+    gone: bool = False  # its process is, while its file is not closed
 
 
 class Live:
@@ -59,14 +60,25 @@ class Live:
     def look(self) -> list[dict[str, str]]:
         with self._lock:
             index = self.catalog.look()
-            going = {one.id: one for one in index.select([UNDER], limit=_LOOKED)}
-            self.silent = index.count([SILENT])
+            found = index.select([UNDER], limit=_LOOKED)
+            going = {one.id: one for one in found if self._is_going(one)}
+            self.silent = index.count([SILENT]) + len(found) - len(going)
             for id in [id for id in self._seen if id not in going]:
                 self._end(id)
             for id, header in list(going.items())[:_SHOWN]:
                 self._update(id, header)
             order = sorted(self._seen.values(), key=lambda one: (one.ended is not None, one.header.started))
             return [_told(one) for one in order]
+
+    def _is_going(self, header: Header) -> bool:
+        """A process that is gone may have closed its file just now: the next look tells."""
+        seen = self._seen.get(header.id)
+        if state_of(header) == UNDER_WAY:
+            return True
+        before = seen is not None and seen.gone
+        if seen is not None:
+            seen.gone = True
+        return seen is not None and not before
 
     def _update(self, id: str, header: Header) -> None:
         seen = self._seen.get(id)

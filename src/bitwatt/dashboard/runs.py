@@ -13,6 +13,7 @@ from bitwatt.dashboard.frame import alert, framed, lines_of, link, url_of_job, u
 from bitwatt.dashboard.prefix import address
 from bitwatt.errors import BitwattError
 from bitwatt.harmless import on_terminal
+from bitwatt.jobs import so_far, state_of_job, without_joined
 from bitwatt.ranks.silence import state_of
 from bitwatt.reports.html.layout import Parts, note
 from bitwatt.store import Header
@@ -58,10 +59,10 @@ def _found(index: Index, asked: Asked) -> tuple[int, list[Line], int]:
         for header in chunk:
             key = (header.id, str(header.path)) if header.rank is None else (header.rank.job, header.name, "job")
             if key not in lines and len(lines) == LINES:
-                return total, list(lines.values()), at
+                return total, list(without_joined(lines).values()), at
             lines.setdefault(key, []).append(header)
             at += 1
-    return total, list(lines.values()), at
+    return total, list(without_joined(lines).values()), at
 
 
 def _columns(asked: Asked, lines: list[Line]) -> list[str]:
@@ -114,14 +115,17 @@ def _together(line: Line) -> Header:
     """A job whose ranks are all there as one: work is added up, and of energy nothing is said, since ranks of one
     machine read the same meter. Of a job that is not all there, one of them."""
     first = min(line, key=lambda one: one.rank.rank if one.rank is not None else 0)
-    if first.rank is None or len(line) < first.rank.world or len(line) == 1:
-        return line[0]
+    if first.rank is None or len(line) == 1:
+        return so_far(first)
+    if len(line) < first.rank.world:
+        return replace(so_far(line[0]), status=state_of_job(line))
+    line = [so_far(one) for one in line]
     known = [one.summary.get("totals", {}) for one in line]
     sums = {
         name: sum(one[name] for one in known) for name in _SUMS if all(isinstance(one.get(name), int) for one in known)
     }
     kept = {name: value for name, value in first.summary.items() if name not in ("energy_j", "grams", "cost", "totals")}
-    status = next((one.status for one in line if one.status != "ok"), "ok")
+    status = "ok" if all(one.status == "ok" for one in line) else state_of_job(line)
     return replace(first, seconds=max(one.seconds for one in line), status=status, summary={**kept, "totals": sums})
 
 
@@ -134,7 +138,8 @@ def _cell(header: Header, name: str) -> str:
 
 
 def badge(status: str) -> str:
-    kind = {"ok": "good", "under way": "live"}.get(status, "bad")
+    is_live = status.endswith("under way") and " lost" not in status
+    kind = "good" if status == "ok" else "live" if is_live else "bad"
     return f'<span class="badge {kind}">{escape(_short(on_terminal(status), 60))}</span>'
 
 

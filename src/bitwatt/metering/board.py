@@ -145,7 +145,8 @@ class Board:
             self.trouble[key[0]] = (now, f"{key[1]} stepped back: that step is not counted", True)
             return False
         device = self.devices.get(key[0])
-        ceiling = device.ceiling_w if device is not None and key[1] == ENERGY else None
+        is_read = key[1] == ENERGY and self.how.get(key[0], MEASURED) == MEASURED  # models book what was used before
+        ceiling = device.ceiling_w if device is not None and is_read else None
         if ceiling is not None and step > ceiling * (max(seconds, 0.0) + 1.0):  # counters are up to a second late
             why = f"a step of {step:.3g} J in {seconds:.3g} s is more than it can draw: not counted"
             self.trouble[key[0]] = (now, why, True)

@@ -12,7 +12,7 @@ from bitwatt.metering.busy import WANTED, Busy
 from bitwatt.metering.regions import Regions
 from bitwatt.metering.series import Series
 from bitwatt.metering.sync import synchronise, used_gpus
-from bitwatt.readings import MEASURED, TOTALS, Device, Energy, Metered
+from bitwatt.readings import CHILD_PEAK, MEASURED, MODELLED, OWN_PEAK, TOTALS, Device, Energy, Metered
 
 if TYPE_CHECKING:
     from bitwatt.metering.meter import Meter
@@ -56,6 +56,7 @@ class Window:
         self._levels: dict[tuple[str, str], list[float]] = {}  # seconds, sum over them, least, most
         self._said: dict[str, None] = {}
         self._looked, self._jumped = began.time, False
+        self._peaks = {name: self._board.levels.get(("process", name), 0.0) for name in (OWN_PEAK, CHILD_PEAK)}
         self._totals, self._lost = dict(began.totals), dict(began.lost)
         readings = [(device, self._board.when((device, ENERGY))) for device in self._board.energies()]
         self._late = {device for device, at in readings if at is not None and at < began.time - LATE}
@@ -199,7 +200,9 @@ class Window:
             source=f"{source}: {board.formulas[device]}" if device in board.formulas else source,
             seconds=covered,
             mean_w=mean,
-            peak_w=series.peak if series is not None and series.peak is not None else None,
+            peak_w=None
+            if series is None or series.peak is None
+            else max(series.peak, mean or 0.0),  # looks skip the end
             idle_w=base,
             idle_seconds=idle_s,
             idle_j=None if idle_s is None or base is None or known is None else min(base * idle_s, known),
@@ -251,6 +254,8 @@ class Window:
             return None
         self._last_energy[device] = (at, total)
         watts = (total - before) / (at - then)
+        if about.ceiling_w is not None and board.how.get(device) == MODELLED:
+            watts = min(watts, about.ceiling_w)  # CPU time of a child found only now was used before this step
         return (at, at - then, watts) if 0 < watts <= (about.ceiling_w or watts) else None
 
     def _level(self, key: tuple[str, str], value: float, dt: float) -> None:
@@ -267,7 +272,7 @@ class Window:
                 found[_named(board, device, quantity)] = total
         levels: Mapping[tuple[str, str], Any] = self._latest if self.ended else board.levels
         for (device, quantity), value in levels.items():
-            if quantity in TOTALS or quantity == POWER:
+            if quantity in TOTALS or quantity in (POWER, OWN_PEAK, CHILD_PEAK):
                 continue
             name, cell = _named(board, device, quantity), self._levels.get((device, quantity))
             if cell is None or not cell[0]:
@@ -276,7 +281,14 @@ class Window:
                 if quantity in _MEANS:
                     found[f"{name}_mean"] = cell[1] / cell[0]
                 found[f"{name}_peak"] = max(cell[3], value)
-        return found | self._busy.told()
+        return found | self._memory(levels, found) | self._busy.told()
+
+    def _memory(self, levels: Mapping[tuple[str, str], Any], found: Mapping[str, float]) -> dict[str, float]:
+        """What the kernel saw between two looks: a peak that it raised since the window began was in the window."""
+        ended = {name: levels.get(("process", name), 0.0) for name in self._peaks}
+        raised = [peak for name, peak in ended.items() if peak > self._peaks[name]]
+        seen = max(found.get("memory_bytes_peak", 0.0), found.get("memory_bytes", 0.0))
+        return {"memory_bytes_peak": max(seen, *raised)} if raised else {}
 
 
 def _named(board: Board, device: str, quantity: str) -> str:

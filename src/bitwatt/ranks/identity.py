@@ -77,6 +77,26 @@ def is_alive(rank: Rank) -> bool | None:
     return bool(since) and began(int(number)) == since if number.isdigit() and began(os.getpid()) else None
 
 
+def here() -> str:
+    """This process, and whose numbers it goes by: those of a container mean nothing outside of it."""
+    return f"{process()} {machine_id()} {_numbers()}"
+
+
+def still_runs(told: str) -> bool | None:
+    """Whether the process that `here` told of still runs; None where that cannot be told from here."""
+    its, _, where = told.partition(" ")
+    number, _, since = its.partition("@")
+    if where != f"{machine_id()} {_numbers()}" or not since or not number.isdigit() or not began(os.getpid()):
+        return None
+    return began(int(number)) == since
+
+
+def _numbers() -> str:
+    with suppress(OSError):
+        return os.readlink("/proc/self/ns/pid")
+    return ""
+
+
 def _job(environment: Mapping[str, str]) -> str:
     """Without a word from the launcher that differs from job to job, ranks on one machine share the process that
     started them, and ranks on several can only share the address where they meet."""

@@ -60,6 +60,11 @@ class Part:
     def total(self) -> Amounts:
         return sum(n[0] for n in self.phases.values()), sum(n[1] for n in self.phases.values())
 
+    @property
+    def is_known(self) -> bool:
+        """Whether anything is known of its work: one that was lost may not have written a word."""
+        return bool(self.phases) or not self.is_lost
+
     @cached_property
     def arrivals(self) -> Arrivals | None:
         return Arrivals.unpacked(self.rank.arrivals)
@@ -138,6 +143,11 @@ class Joined:
         return [part for part in self.parts if part.is_lost]
 
     @cached_property
+    def known(self) -> list[Part]:
+        """Ranks whose work is known, were it in part."""
+        return [part for part in self.parts if part.is_known] or list(self.parts)
+
+    @cached_property
     def absent(self) -> list[int]:
         """Ranks of which there is no file."""
         there = {part.number for part in self.parts}
@@ -186,7 +196,7 @@ class Joined:
     @cached_property
     def total(self) -> Work:
         works = list(self.phases.values())
-        spread = Spread.of({part.number: part.total[0] for part in self.parts})
+        spread = Spread.of({part.number: part.total[0] for part in self.known})
         total, repeated, added = (
             (sum(flops for flops, _ in amounts), sum(bops for _, bops in amounts))
             for amounts in zip(*((work.total, work.repeated, work.added) for work in works), strict=True)
@@ -194,7 +204,7 @@ class Joined:
         return Work(total, repeated, spread, added)
 
     def _phase(self, phase: str) -> Work:
-        amounts = {part.number: part.phases.get(phase, (0, 0)) for part in self.parts}
+        amounts = {part.number: part.phases.get(phase, (0, 0)) for part in self.known}
         total = sum(n[0] for n in amounts.values()), sum(n[1] for n in amounts.values())
         spread = Spread.of({rank: n[0] for rank, n in amounts.items()})
         if self.axes and is_added(phase):

@@ -20,7 +20,7 @@ FORMATS = {name: f"bitwatt.reports.{name}" for name in ("text", "markdown", "jso
 
 
 def report(
-    run: Run,
+    run: Run | str | Path,
     *,
     format: str = "text",
     by: str | None = None,
@@ -32,15 +32,16 @@ def report(
     beside: Path | str | None = None,
     against: Iterable[Run] = (),
 ) -> str:
-    """A run in one of FORMATS. `by` (phase, scope, op or precision) keeps that table alone, at length. `settings`, such
-    as place and prices, are those of the current folder unless given. `lifetime` is the run that trained what this one
-    serves, `beside` a trace of torch.profiler or a CSV of ncu to show beside it, `against` runs of the same task to
-    place it beside, of several by their median."""
+    """A run, or the kept one of a name, id or path, in one of FORMATS. `by` (phase, scope, op or precision) keeps that
+    table alone, at length. `settings`, such as place and prices, are those of the current folder unless given.
+    `lifetime` is the run that trained what this one serves, `beside` a trace of torch.profiler or a CSV of ncu to show
+    beside it, `against` runs of the same task to place it beside, of several by their median."""
     if format not in FORMATS:
         raise UnknownNameError(f"no report format is called {format!r}; there are {', '.join(FORMATS)}")
     from bitwatt.reports.model import View
+    from bitwatt.store import kept_or_given
 
-    view = View(run, cost_model, settings)
+    view = View(kept_or_given(run), cost_model, settings)
     view.training, view.against = lifetime, tuple(against)
     if beside is not None:
         from bitwatt.profiles import read

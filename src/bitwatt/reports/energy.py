@@ -19,7 +19,7 @@ from bitwatt.reports.bandwidth import Bandwidth, achieved
 from bitwatt.reports.footprint import Footprint, units
 from bitwatt.reports.power import sparkline
 from bitwatt.reports.trouble import troubles
-from bitwatt.reports.waits import Wait, waits
+from bitwatt.reports.waits import Wait, begun, waits
 from bitwatt.reports.waits import told as waited
 from bitwatt.units import format_bytes, format_count, format_duration, format_percent
 
@@ -209,6 +209,8 @@ class EnergyView:
             found.append(("used", use))
         if waits := self._waits():
             found.append(("waited", waits))
+        if start := begun(self.waits, self.metered.seconds):
+            found.append(("start", start))
         if told := self._settings():
             found.append(("settings", told))
         for trouble in troubles(self.metered)[:2]:
@@ -257,7 +259,7 @@ class EnergyView:
                 told.append(f"{Decimal(f'{hours:.3g}'):f} {kind}-hours")
         memory = use.get("memory_bytes_peak", use.get("memory_bytes"))
         if memory:
-            told.append(f"{format_bytes(int(memory))} memory")
+            told.append(f"{'≥ ' if self.metered.has_children else ''}{format_bytes(int(memory))} memory")
         for kind, quantity in (("read", "disk_read_bytes"), ("written", "disk_written_bytes")):
             if use.get(quantity, 0) >= 1e6:
                 told.append(f"{format_bytes(int(use[quantity]))} {kind}")

@@ -87,6 +87,11 @@ class View:
         return self.priced[self.model.name].coverage
 
     @property
+    def is_estimate(self) -> bool:
+        """Nothing was run: its seconds are those that counting took."""
+        return self.run.meter is None and self.run.command.startswith("estimate(")
+
+    @property
     def trust(self) -> str:
         """How far the numbers go: bad with ops missing, fair with some estimated, layers by dtype only or no op seen at
         all, else good."""

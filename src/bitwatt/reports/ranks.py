@@ -120,17 +120,21 @@ def phase_rows(job: Joined) -> list[list[str]]:
     rows = [["FLOPs by phase", "all ranks", "once", "repeated", "least", "", "median", "most", ""]]
     for name, work in [*job.phases.items(), ("total", job.total)]:
         if work.total[0]:
-            rows.append([name or "other", *_amounts(work)])
+            rows.append([name or "other", *_amounts(work, "≥ " if job.lost else "")])
     return rows
 
 
-def _amounts(work: Work) -> list[str]:
+def _amounts(work: Work, least: str) -> list[str]:
+    """`least` marks sums in which a part of a rank's work is missing."""
     spread = work.spread
+    ends = [f"rank {spread.least[0]}", f"rank {spread.most[0]}"]
+    if spread.least[1] == spread.most[1]:
+        ends = ["equal", "equal"] if spread.least[0] != spread.most[0] else ends
     return [
-        format_count(work.total[0]), format_count(work.once[0]),
+        least + format_count(work.total[0]), least + format_count(work.once[0]),
         format_percent(work.repeated[0] / work.total[0]) if work.total[0] else "",
-        format_count(int(spread.least[1])), f"rank {spread.least[0]}", format_count(int(spread.middle)),
-        format_count(int(spread.most[1])), f"rank {spread.most[0]}",
+        format_count(int(spread.least[1])), ends[0], format_count(int(spread.middle)),
+        format_count(int(spread.most[1])), ends[1],
     ]  # fmt: skip
 
 
@@ -141,7 +145,7 @@ def rank_rows(job: Joined, found: Waiting | None) -> list[list[str]]:
         steps = part.arrivals.count if part.arrivals is not None else None
         rows.append(
             [
-                str(part.number), part.rank.node, _seconds(part.kept.seconds), format_count(part.total[0]),
+                str(part.number), part.rank.node, _seconds(part.kept.seconds), flops_of(part),
                 "" if steps is None else f"{steps:,}", _seconds(waited.get(part.number)),
                 _seconds(delayed.get(part.number)), "lost" if part.is_lost else " ".join(part.kept.status.split())[:24],
             ]
@@ -149,6 +153,13 @@ def rank_rows(job: Joined, found: Waiting | None) -> list[list[str]]:
     if len(job.parts) > len(rows) - 1:
         rows.append([f"… {len(job.parts) - len(rows) + 1} more", *[""] * 7])
     return rows
+
+
+def flops_of(part: Part) -> str:
+    """A lost rank did at least what it had written down; of one that had not, nobody knows."""
+    if not part.is_known:
+        return "—"
+    return f"{'≥ ' if part.is_lost else ''}{format_count(part.total[0])}"
 
 
 def shown(parts: Sequence[Part], delayed: Any) -> list[Part]:
@@ -190,7 +201,7 @@ def _table(rows: list[list[str]]) -> list[str]:
 
 
 def _is_number(cell: str) -> bool:
-    return cell[:1].isdigit() or cell[:1] in "<-"
+    return cell.removeprefix("≥ ")[:1].isdigit() or cell[:1] in "<-—"
 
 
 def _document(job: Joined, found: Waiting | None, settings: Settings) -> dict[str, Any]:
@@ -215,7 +226,8 @@ def _document(job: Joined, found: Waiting | None, settings: Settings) -> dict[st
         "ranks": [
             {
                 "rank": part.number, "node": part.rank.node, "id": part.kept.id, "seconds": part.kept.seconds,
-                "status": "lost" if part.is_lost else part.kept.status, "flops": part.total[0], "bops": part.total[1],
+                "status": "lost" if part.is_lost else part.kept.status, "is_least": part.is_lost,
+                "flops": part.total[0] if part.is_known else None, "bops": part.total[1] if part.is_known else None,
                 "comm_seconds": part.waited, "steps": part.arrivals.count if part.arrivals else None,
                 "waited_seconds": found.waited.get(part.number) if found else None,
                 "delayed_seconds": found.delayed.get(part.number, 0.0) if found else None,

@@ -76,7 +76,7 @@ def headline(view: View) -> list[tuple[str, str, bool]]:
         told.append((f"{least}{format_bytes(total.bytes_moved)}", "moved", True))
     if total.intensity is not None:
         told.append((f"{_intensity(total)} FLOP/B", "intensity", False))
-    return [*told, (format_duration(view.run.seconds), "time", False)]
+    return told if view.is_estimate else [*told, (format_duration(view.run.seconds), "time", False)]
 
 
 def when(run: Run) -> str:
@@ -143,15 +143,13 @@ def _layers(view: View, limit: int) -> Table:
     if not any(line.name for line in view.scopes):
         return _table(view, "Layers", [], [])
     unit = heading(view.model.name)
-    columns = [
-        _name("Layers"),
-        Column("Class", lambda line: line.about, 1, left=True),
-        Column("Forward", lambda line: _during(line, FORWARD), 2),
-        Column("Backward", lambda line: _during(line, BACKWARD), 3),
-        Column(unit, lambda line: _count(view.amount(line))),
-        _moved(4),
-        _share(view),
-    ]
+    columns = [_name("Layers"), Column("Class", lambda line: line.about, 1, left=True)]
+    if any(line.during(*FORWARD, *BACKWARD) for line in view.scopes):  # estimators know neither
+        columns += [
+            Column("Forward", lambda line: _during(line, FORWARD), 2),
+            Column("Backward", lambda line: _during(line, BACKWARD), 3),
+        ]
+    columns += [Column(unit, lambda line: _count(view.amount(line))), _moved(4), _share(view)]
     return _table(view, "Layers", columns, view.layers(limit))
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
+from bitwatt.impact.energy import weakest
 from bitwatt.observed import Observed
-from bitwatt.readings import MODELLED
+from bitwatt.pricing import MISSING
+from bitwatt.readings import APPORTIONED, MODELLED
 from bitwatt.records import TensorSpec
 from bitwatt.reports.blocks import Block
 from bitwatt.reports.data import Data
@@ -30,7 +33,8 @@ def block(view: View) -> Block | None:
             return None
         observed = observed or Observed()
     facts = [(f"in {phase}", _rates(amounts, seconds)) for phase, amounts, seconds in _phases(observed)[:_LISTED]]
-    facts += _each(view, observed)
+    each = _each(view, observed)
+    facts += _told_each(each)
     if observed.device_memory or observed.device_peak:
         facts.append(("device memory", _memory(observed)))
     if data is not None:
@@ -39,7 +43,7 @@ def block(view: View) -> Block | None:
     headline = _rates(whole, view.run.seconds) if whole else "samples and tokens: not counted"
     if whole:
         headline += f" over {format_duration(_short(view.run.seconds))}"
-    return Block("throughput", "Throughput", headline, tuple(facts), _document(view, observed, data))
+    return Block("throughput", "Throughput", headline, tuple(facts), _document(view, observed, data, each))
 
 
 def _with_rows(view: View) -> Observed | None:
@@ -76,20 +80,62 @@ def _rates(amounts: dict[str, int], seconds: float) -> str:
     return ", ".join(told)
 
 
-def _each(view: View, observed: Observed) -> list[tuple[str, str]]:
-    """Over the whole run: phases that processed nothing are paid for too."""
+@dataclass(frozen=True, slots=True)
+class Each:
+    """What 1,000 of something took: of the phases that processed them, or of the whole run, where these are not known.
+    Amounts are None where nobody knows them."""
+
+    phases: tuple[str, ...] | None
+    energy_j: float | None
+    how: str
+    flops: float | None
+    is_least: bool  # some work has no rule
+
+    def __str__(self) -> str:
+        mark = {MODELLED: "modelled ", APPORTIONED: "~"}.get(self.how, "")
+        told = [] if self.energy_j is None else [f"{mark}{joules(self.energy_j)}"]
+        if self.flops is not None:
+            told.append(f"{'≥ ' if self.is_least else ''}{format_count(_short(self.flops), 'FLOP')}")
+        return " · ".join(told)
+
+
+def _each(view: View, observed: Observed) -> dict[str, Each]:
+    """By name. A phase in which some were processed is paid for by those alone: scoring has no part in fitting."""
+    work = cast("dict[str, int]", view.priced["flops"].by("phase"))
+    ratios = view.energy.phases if view.energy is not None else {}
     used = view.energy.used if view.energy is not None else None
-    energy = used.energy_j if used is not None else None
-    mark = "modelled " if used is not None and used.how == MODELLED else ""
-    least = "≥ " if view.coverage.missing else ""
-    told = []
+    unmetered, found = used is None or used.energy_j is None, dict[str, Each]()
     for name in observed.names:
-        if n := observed.total(name):
-            cost = [f"{mark}{joules(1000 * energy / n)}"] if energy is not None else []
-            if view.entries:
-                cost.append(f"{least}{format_count(_short(1000 * view.priced['flops'].total / n), 'FLOP')}")
-            told += [(f"per 1,000 {name}", " · ".join(cost))] if cost else []
-    return told
+        if not (n := observed.total(name)):
+            continue
+        places = tuple(phase for phase, amounts in observed.processed.items() if amounts.get(name))
+        inside = [
+            phase
+            for phase in {**work, **ratios}
+            if any(phase == place or phase.startswith(f"{place}/") for place in places)
+        ]
+        known = [ratios[phase] for phase in inside if phase in ratios and ratios[phase].energy_j is not None]
+        counted = unmetered and any(work.get(phase) for phase in inside)
+        if all(places) and (known or counted):
+            energy = sum(one.energy_j or 0.0 for one in known) if known else None
+            how, flops = weakest(one.how for one in known), sum(work.get(phase, 0) for phase in inside)
+            told: tuple[str, ...] | None = places
+        else:
+            energy, how = (used.energy_j, used.how) if used is not None else (None, "")
+            flops, told, inside = view.priced["flops"].total, None, list(work)
+        missing = any(entry.status == MISSING and entry.row.phase in inside for entry in view.entries)
+        per = 1000 / n
+        each = Each(told, None if energy is None else energy * per, how, flops * per if view.entries else None, missing)
+        if each.energy_j is not None or each.flops is not None:
+            found[name] = each
+    return found
+
+
+def _told_each(each: Mapping[str, Each]) -> list[tuple[str, str]]:
+    return [
+        (f"per 1,000 {name}" if one.phases else f"the whole run, per 1,000 {name}", str(one))
+        for name, one in each.items()
+    ]
 
 
 def _memory(observed: Observed) -> str:
@@ -99,7 +145,7 @@ def _memory(observed: Observed) -> str:
     return ", ".join(told)
 
 
-def _document(view: View, observed: Observed, data: Data | None) -> dict[str, Any]:
+def _document(view: View, observed: Observed, data: Data | None, each: Mapping[str, Each]) -> dict[str, Any]:
     seconds = view.run.seconds
     return {
         "processed": {
@@ -110,6 +156,7 @@ def _document(view: View, observed: Observed, data: Data | None) -> dict[str, An
             phase: {name: {"count": n, "per_second": n / spent} for name, n in amounts.items()}
             for phase, amounts, spent in _phases(observed)
         },
+        "per_1000": {name: asdict(one) for name, one in each.items()},
         "device_memory_bytes": dict(observed.device_memory),
         "device_peak_bytes": observed.device_peak,
         "data": None if data is None else asdict(data),

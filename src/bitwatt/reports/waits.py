@@ -1,4 +1,5 @@
-"""What a run waited for: data, other ranks, its first batch, the first work of a GPU; in seconds, and in joules."""
+"""What a run waited for: data, other ranks; in seconds, and in joules. And when its first batch, and the first work of
+a GPU, was there."""
 
 from __future__ import annotations
 
@@ -16,9 +17,8 @@ SHARE, BEGINNING_S = 0.02, 1.0
 _WORDS = {
     "data": "for data",
     "ranks": "for other ranks",
-    "first_batch": "for the first batch",
-    "first_gpu_work": "for the first work of a GPU",
 }
+_BEGUN = {"first_batch": "first batch after", "first_gpu_work": "first work of a GPU after"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Wait:
 
 def waits(run: Run, metered: Metered, devices: Collection[str]) -> dict[str, Wait]:
     """By what was waited for, as far as phases, messages, loaders and GPUs tell; energy is that of `devices`. What goes
-    by until the first batch, or the first work, is all of the beginning: loading for it is in `data` as well."""
+    by until the first batch, or the first work, is all of the beginning, and no wait: imports and set-up are in it."""
     found = {}
     data = [one for name, one in metered.phases.items() if name.rpartition("/")[2] == "preprocess"]
     if data:
@@ -51,9 +51,19 @@ def waits(run: Run, metered: Metered, devices: Collection[str]) -> dict[str, Wai
 def told(found: dict[str, Wait], run_seconds: float, joules: dict[str, str]) -> str:
     """In words, those that count; `joules` are the energies as they are written."""
     words = []
-    for key, wait in found.items():
-        least = max(BEGINNING_S if key.startswith("first") else 0.0, SHARE * run_seconds)
-        if wait.seconds > least:
-            seconds = format_duration(float(f"{wait.seconds:.3g}"))
-            words.append(f"{_WORDS[key]} {seconds}" + (f", ~{joules[key]}" if key in joules else ""))
+    for key, word in _WORDS.items():
+        if key in found and found[key].seconds > SHARE * run_seconds:
+            words.append(f"{word} {_short(found[key])}" + (f", ~{joules[key]}" if key in joules else ""))
     return ", ".join(words)
+
+
+def begun(found: dict[str, Wait], run_seconds: float) -> str:
+    """In words, where it took long. What was drawn until then is for programs: it is not the price of a batch."""
+    least = max(BEGINNING_S, SHARE * run_seconds)
+    return ", ".join(
+        f"{word} {_short(found[key])}" for key, word in _BEGUN.items() if key in found and found[key].seconds > least
+    )
+
+
+def _short(wait: Wait) -> str:
+    return format_duration(float(f"{wait.seconds:.3g}"))

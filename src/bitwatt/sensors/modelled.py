@@ -64,7 +64,8 @@ class Modelled(TreeSensor):
         self._tree = Tree(os.getpid() if self._pid is None else self._pid, found, self._clock, io=False)
         self._joules, self._cpu_s, self._then = 0.0, 0.0, self._clock.monotonic()
         self._room = 0.0  # CPU seconds that all cores had left until now
-        return [Device("cpu", "cpu", "the process tree's share of the processor")]
+        most = max(watts for _, watts in self._curve)
+        return [Device("cpu", "cpu", "the process tree's share of the processor", ceiling_w=most)]
 
     def _read(self, use: Use, *, thoroughly: bool) -> list[Reading]:
         cpu_s, now = use.cpu_s, self._clock.monotonic()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bitwatt.readings import Device, Reading
+from bitwatt.readings import CHILD_PEAK, OWN_PEAK, Device, Reading
 from bitwatt.sensors.counters import SYSTEM, Clock, Tally
 from bitwatt.sensors.tree import PROC, System, Tree, TreeSensor, Use, system, text
 from bitwatt.sensors.waiting import Wanted
@@ -15,6 +16,8 @@ IO = ("io_read_bytes", "io_written_bytes", "disk_read_bytes", "disk_written_byte
 PRESSURE = {"cpu": "cpu_stall_seconds", "memory": "memory_stall_seconds", "io": "io_stall_seconds"}
 #: What the host tells is read where a run begins or ends, and so often in between.
 HOST_S = 5.0
+#: Living children whose highest memory is asked for.
+CHILDREN = 32
 NETWORK = ("network_received_bytes", "network_sent_bytes")
 
 
@@ -48,6 +51,7 @@ class Process(TreeSensor):
     def _read(self, use: Use, *, thoroughly: bool) -> list[Reading]:
         now = self._clock.monotonic()
         values: dict[str, float] = {"cpu_seconds": use.cpu_s, "memory_bytes": use.memory_bytes}
+        values["children_cpu_seconds"] = use.children_s
         values["processes"] = use.processes
         values.update(zip(IO, use.io, strict=False))
         stalled = self._stalled("cpu")
@@ -55,24 +59,32 @@ class Process(TreeSensor):
         if wanted is not None:
             values["wanted_seconds"] = wanted
         readings = [Reading("process", quantity, value) for quantity, value in values.items()]
+        if thoroughly:
+            readings += [Reading("process", name, value) for name, value in self._peaks(use).items()]
         if thoroughly or now >= self._host_due:
             readings += [Reading("host", quantity, value) for quantity, value in self._host().items()]
         return readings
 
     def ends(self) -> list[Reading]:
-        """The memory that no other process shares takes milliseconds to add up; the highest is kept by the kernel."""
+        """The memory that no other process shares takes milliseconds to add up."""
         if self._tree is None:
             return []
         unique = [_unique(self._proc, pid) for pid in self._tree.pids]
         known = [value for value in unique if value is not None]
         note = "" if known else "the system does not tell it of these processes"
         readings = [Reading("process", "unique_memory_bytes", sum(known) if known else None, note=note)]
-        peak = _peak(self._proc, self._pid or 0)
-        if peak is not None:
-            readings.append(
-                Reading("process", "peak_memory_bytes", peak, note="of the first process, without children")
-            )
         return readings
+
+    def _peaks(self, use: Use) -> dict[str, float]:
+        """The most that the process held since it was started, and the most that one child did, dead or alive: the
+        kernel keeps both, however seldom anybody looks."""
+        first = self._pid or 0
+        children = [_peak(self._proc, pid) or 0 for pid in sorted(use.pids - {first})[:CHILDREN]]
+        if first == os.getpid():
+            children.append(_most_of_the_dead())
+        own = _peak(self._proc, first)
+        found = {OWN_PEAK: own or 0, CHILD_PEAK: max(children, default=0)}
+        return {name: float(peak) for name, peak in found.items() if peak}
 
     def _host(self) -> dict[str, float]:
         self._host_due = self._clock.monotonic() + HOST_S
@@ -163,6 +175,17 @@ def _peak(proc: Path, pid: int) -> int | None:
         return None
     found = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(found[0].split()[1]) * 1024 if found else None
+
+
+def _most_of_the_dead() -> int:
+    """Of children that were waited for, the most that one held. A child begins as a copy of its parent, so that it is
+    no less than what the parent held then."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * unit
 
 
 SENSOR = Process

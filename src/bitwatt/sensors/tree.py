@@ -149,6 +149,7 @@ class Use:
     """What the tree used since it was first looked at, and holds now."""
 
     cpu_s: float
+    children_s: float  # of that, what others than the first process did
     io: tuple[int, ...]
     memory_bytes: int
     pids: frozenset[int]
@@ -180,7 +181,7 @@ class Tree:
     def __init__(self, pid: int, system: System, clock: Clock = SYSTEM, *, io: bool = True) -> None:
         self._system, self._clock, self._with_io = system, clock, io
         self._lock = Lock()
-        self._cpu_s, self._io = 0.0, [0, 0, 0, 0]
+        self._first, self._cpu_s, self._own_s, self._io = pid, 0.0, 0.0, [0, 0, 0, 0]
         self._last: dict[int, Sample] = {}
         self._pids = {pid}
         self._rescan()
@@ -205,7 +206,9 @@ class Tree:
             self._last = now
             self._pids = set(now)
             memory = sum(sample.memory_bytes for sample in now.values())
-            return Use(self._cpu_s, tuple(self._io) if self._has_io else (), memory, frozenset(now))
+            return Use(
+                self._cpu_s, self._cpu_s - self._own_s, tuple(self._io) if self._has_io else (), memory, frozenset(now)
+            )
 
     def _rescan(self) -> None:
         spent = time.thread_time()
@@ -234,7 +237,9 @@ class Tree:
             before = self._last.get(pid)
             if before is None or before.start != sample.start:
                 before = Sample(sample.parent, sample.start, 0.0, 0.0, 0, (0,) * len(sample.io))  # born since
-            self._cpu_s += max(sample.cpu_s - before.cpu_s, 0.0)
+            grown = max(sample.cpu_s - before.cpu_s, 0.0)
+            self._cpu_s += grown
+            self._own_s += grown if pid == self._first else 0.0
             inherited[pid] = sample.inherited_s - before.inherited_s
             io[pid] = [new - old for new, old in zip(sample.io, before.io, strict=False)]
         for pid, before in self._last.items():

@@ -16,7 +16,8 @@ from bitwatt.store.runfile import Header, header_of, run_of, written
 
 __all__ = [
     "FOLDER", "FORMAT", "MIGRATIONS", "SUFFIX", "VERSION", "Header", "Place", "Store", "Where", "absolute", "content",
-    "find", "headers", "is_url", "keep", "load", "place", "ranked", "read", "root", "run_of", "runs", "save", "split",
+    "find", "headers", "is_url", "keep", "kept_or_given", "load", "place", "ranked", "read", "root", "run_of", "runs",
+    "save", "split",
 ]  # fmt: skip
 
 #: From so many runs on, first lines are read from the index.
@@ -55,6 +56,15 @@ def load(which: str | Path | None = None, store: Store = None) -> Run:
     of a job by its id; by default the newest."""
     where = find(which, store)
     return run_of(content(where), where)
+
+
+def kept_or_given(run: Any, store: Store = None) -> Run:
+    """A run, or the one of a name, id or path."""
+    if isinstance(run, Run):
+        return run
+    if isinstance(run, str | Path):
+        return load(run, store)
+    raise BitwattError(f"this is a {type(run).__name__}; wanted is a run, or the name, id or path of one that is kept")
 
 
 def content(where: Where) -> bytes:
@@ -129,9 +139,10 @@ def find(which: str | Path | None = None, store: Store = None) -> Where:
     if which is None:
         if not kept:
             raise UnknownNameError(f"no run is kept in {there.root}; make one with: bitwatt run script.py")
-        return kept[0].path
-    for match in (run for key in ("id", "name") for run in kept if getattr(run, key) == which):
-        return match.path
+        return _whole(kept[0], kept).path
+    for key in ("id", "name"):
+        for match in (run for run in kept if getattr(run, key) == which):
+            return match.path if key == "id" else _whole(match, kept).path
     ranks = [(run.rank.rank, run.path) for run in kept if run.rank is not None and run.rank.job == which]
     if ranks:
         return min(ranks, key=lambda one: one[0])[1]
@@ -149,6 +160,13 @@ def find(which: str | Path | None = None, store: Store = None) -> Where:
 
 
 _SHOWN = 5
+
+
+def _whole(run: Header, kept: Iterable[Header]) -> Header:
+    """Of a rank whose job was joined, the joined run: it has the job's id."""
+    if run.rank is None:
+        return run
+    return next((one for one in kept if one.rank is None and one.id == run.rank.job), run)
 
 
 def _exact(there: Place, which: str) -> str:

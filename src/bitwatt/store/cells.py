@@ -7,7 +7,7 @@ from typing import Any
 
 from bitwatt.about import about_json
 from bitwatt.harmless import on_terminal
-from bitwatt.ranks.silence import state_of
+from bitwatt.ranks.silence import UNDER_WAY, state_of
 from bitwatt.readings import IN_PART, MEASURED
 from bitwatt.store.columns import FIELDS
 from bitwatt.store.filters import field_of
@@ -18,6 +18,7 @@ _UNITS = {
     "flops": "FLOP", "bops": "BOP", "macs": "MAC", "bytes": "B", "energy_j": "J", "grams": "g", "memory_bytes": "B",
     "device_memory_bytes": "B", "parameters": "",
 }  # fmt: skip
+_SUMS = ("flops", "bops", "macs", "bytes")
 #: Metrics and tags that are shown without being asked for.
 _METRICS = 3
 _FORMS = (".last", ".min", ".max", ".count")
@@ -72,7 +73,8 @@ def cell(header: Header, name: str) -> str:
     if name == "energy_j" and isinstance(found, int | float):
         return joules(found, header.summary.get("energy_how"))
     if name in _UNITS and isinstance(found, int | float):
-        return format_count(found, _UNITS[name])
+        least = "≥ " if header.status == UNDER_WAY and name in _SUMS else ""  # as of when it was last written
+        return least + format_count(found, _UNITS[name])
     if name == "started":
         return on_terminal(found)[:19].replace("T", " ")
     return on_terminal(f"{found:.4g}" if isinstance(found, float) else str(found))

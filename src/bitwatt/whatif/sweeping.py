@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from bitwatt.errors import BitwattError
+from bitwatt.precision.operands import is_backward
 from bitwatt.records import Run
 from bitwatt.whatif.choice import Patterns
 from bitwatt.whatif.comparison import WhatIf, what_if
 from bitwatt.whatif.drawing import html, markdown, text
 from bitwatt.whatif.plot import Series, plot
+from bitwatt.whatif.schemes import scheme
 
 SAME = "same"
 #: What the plot shows of each format, as a share of the run as recorded.
@@ -65,7 +67,20 @@ class Sweep:
     @property
     def remarks(self) -> list[str]:
         """Said once, though it may hold for several formats."""
-        return list(dict.fromkeys(remark for result in self.results.values() for remark in result.remarks))
+        return [*self._unlike(), *dict.fromkeys(remark for one in self.results.values() for remark in one.remarks)]
+
+    def _unlike(self) -> list[str]:
+        """Floats of 16 bits and more are what everything in a layer runs in; of the others only forward changes."""
+        if not any(is_backward(row.phase) for row in self.original.ledger):
+            return []
+        whole = [name for name in self.results if scheme(name).is_cast]
+        forward = [name for name in self.results if name not in whole]
+        if not whole or not forward:
+            return []
+        verb = "changes" if len(whole) == 1 else "change"
+        return [
+            f"not the same work: {', '.join(whole)} {verb} forward and backward; {', '.join(forward)} forward alone"
+        ]
 
     def __repr__(self) -> str:
         return text(self.title, self.table(), self.remarks)

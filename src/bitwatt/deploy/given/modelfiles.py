@@ -23,6 +23,10 @@ def read(where: str | Path, trusted: bool = False) -> tuple[Any, Path | None, tu
         raise BitwattError(f"there is no file {path}; a model is a file, or package.module:function that returns one")
     if path.suffix.lower() == ".onnx":
         raise BitwattError(f"{path.name} is converted already; give the trained model (bitwatt estimate counts it)")
+    if path.suffix.lower() == ".py":
+        raise BitwattError(
+            f"{path.name} is a program, not a trained model; name what makes the model in it, such as {path.stem}:model"
+        )
     if not trusted:
         raise trust.refuse(path)
     with warnings.catch_warnings(record=True) as warned:

@@ -67,7 +67,7 @@ def _milliseconds(limit: str, text: str) -> float:
     try:
         value, unit = quantity(limit)
     except ValueError as error:
-        raise BitwattError(f"the limit of {text!r} cannot be read: {error}; {_HOW}") from error
+        raise BitwattError(f"the limit of {text!r} is {limit!r}, which is no time: {_HOW}") from error
     if unit != "s":
         raise BitwattError(f"the limit of {text!r} has no unit of time: {_HOW}")
     if not value > 0:

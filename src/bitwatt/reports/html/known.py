@@ -46,6 +46,8 @@ def _work(view: View) -> Iterator[Row]:
 
 def _time(view: View) -> Iterator[Row]:
     run = view.run
+    if view.is_estimate:
+        return
     yield "time", format_duration(_short(run.seconds)), MEASURED, "the host's monotonic clock"
     if run.phase_seconds:
         spent = format_duration(_short(sum(run.phase_seconds.values())))
