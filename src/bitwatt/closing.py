@@ -70,10 +70,11 @@ def by_children(metered: Metered | None, *, counted: bool) -> str:
 
 
 def have_workers(watches: Mapping[str, Any]) -> bool:
-    """Whether processes were started that send back what they count: of DataLoaders, of joblib."""
+    """Whether processes were started that send back what they count (of DataLoaders, of joblib, ranks), or that only
+    compile."""
     spool = getattr(watches.get("torch"), "spool", None)
-    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
-    return getattr(spool, "folder", None) is not None or getattr(loky, "_executor", None) is not None
+    told = getattr(spool, "folder", None) is not None or any(one.has_workers for one in watches.values())
+    return told or "torch._inductor.async_compile" in sys.modules
 
 
 def status_of(error: BaseException | None) -> str:

@@ -78,7 +78,5 @@ def test_senseless_settings_are_refused_before_anything_starts(wrong: dict[str, 
 
 
 def test_a_limit_that_is_no_time_is_told_as_one() -> None:
-    with pytest.raises(
-        BitwattError, match=r"the limit of 'p99<foo' is 'foo', which is no time: write it"
-    ):
+    with pytest.raises(BitwattError, match=r"the limit of 'p99<foo' is 'foo', which is no time: write it"):
         parse_slo("p99<foo")

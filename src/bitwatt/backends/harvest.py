@@ -45,6 +45,7 @@ class Watch(Protocol):
     """A framework being watched, from the first session that opens to the last that closes."""
 
     notes: dict[str, None]
+    has_workers: bool  # processes were started that send back what they count, or count for themselves
 
     def start(self) -> None: ...
     def stop(self) -> None: ...

@@ -21,6 +21,7 @@ class TextWatch:
     """Patches methods that turn text into tokens. A subclass says which, and how to measure a call."""
 
     op = ""
+    has_workers = False
 
     def __init__(self) -> None:
         self.on = True

@@ -67,14 +67,14 @@ def among(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def told(data_set: Any) -> Told:
     """What a training with it needs to know of it."""
-    known = _made.get(id(data_set))
-    if known is not None and known[0]() is data_set:
-        return {"X": known[1]}, (("columns", *known[2]),) if known[2] else ()
     facts: dict[str, Any] = {}
     for rows, columns in _SIZES:
         if hasattr(data_set, rows) and hasattr(data_set, columns):
             facts = {"rows": int(getattr(data_set, rows)()), "columns": int(getattr(data_set, columns)())}
             break
+    known = _made.get(id(data_set))
+    if known is not None and known[0]() is data_set:
+        return facts | {"X": known[1]}, (("columns", *known[2]),) if known[2] else ()
     bins = _bins(data_set, facts.get("columns", 0))
     if bins:
         facts["data_bins"] = bins

@@ -72,6 +72,7 @@ class Home:
 
     def expect(self) -> None:
         """Something of it is on its way, and will ask for it."""
+        self.watch.has_workers = True
         HOMES[self.number] = self
 
     def counted_here(self, seen: dict[tuple[Any, ...], int]) -> None:

@@ -33,7 +33,7 @@ class EstimatorWatch:
     now: ClassVar[EstimatorWatch | None] = None
 
     def __init__(self) -> None:
-        self.on = True
+        self.on, self.has_workers = True, False
         self.calls: dict[Context, Calls] = {}
         self.layers: dict[str, Layer] = {}
         self.notes: dict[str, None] = {}

@@ -28,6 +28,7 @@ def install(watch: TorchWatch) -> list[Callable[[], None]]:
             context = current()
             offer = context.token.offer if context is not None and watch.on else None
             if offer is not None and nprocs > 1:
+                watch.has_workers = True
                 space["_wrap"] = functools.partial(import_module("bitwatt.spawned").by_torch, offer, nprocs)
             try:
                 return start_processes(fn, args, nprocs, *rest, **named)

@@ -75,7 +75,7 @@ class TorchWatch:
         self.launches: list[Launch] = []
         self.notes: dict[str, None] = {}
         self.ops: dict[Any, Op] = {}
-        self.spool = dataloader.Spool()
+        self.spool, self.has_workers = dataloader.Spool(), False
         self.events = Events(self.failed)
         self.optimizer_hooks = hooks.OptimizerHooks(self)
         self.collectives = collectives.Collectives(self)
