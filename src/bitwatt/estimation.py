@@ -27,6 +27,8 @@ def estimate(fn: Callable[..., Any] | Any, /, *args: Any, **kwargs: Any) -> Run:
         return estimate_onnx(fn, *args, **kwargs)
     if hasattr(fn, "get_params") and hasattr(fn, "fit"):
         return estimate_estimator(fn, *args, **kwargs)
+    if not callable(fn):
+        raise BitwattError(f"estimate takes a function, an estimator or an ONNX model, not {type(fn).__name__}")
     from bitwatt.backends.torch.fake import run_on_fakes
     from bitwatt.session import measure
 
@@ -65,7 +67,7 @@ def estimate_estimator(
     *,
     methods: Any = ("fit",),
     classes: int | None = None,
-    dtype: str | None = None,
+    dtype: Any = None,
     nnz: int | None = None,
     density: float | None = None,
     assume: Mapping[str, Any] | None = None,
@@ -76,20 +78,27 @@ def estimate_estimator(
     `methods` are names, or pairs of a name and the shape that it is called with. `nnz` or `density` make `X` sparse.
     `assume` replaces assumptions by name, for one class or step as `"LogisticRegression.n_iter"`.
     """
-    from bitwatt.backends.sklearn.apriori import load
+    from bitwatt.backends.sklearn.apriori import given, load
     from bitwatt.backends.sklearn.apriori.call import Walk
-    from bitwatt.backends.sklearn.apriori.given import data_of, labels_in, methods_of, target_of
+    from bitwatt.backends.sklearn.names import PHASES
     from bitwatt.machine import describe
 
     if isinstance(estimator, type):
         raise BitwattError(f"{estimator.__name__} is a class; pass an estimator: {estimator.__name__}(...)")
     load()
     started, clock = datetime.now(UTC), time.perf_counter()
-    data = data_of(X, dtype, nnz, density)
-    walk = Walk(classes=classes or labels_in(estimator, y), given=dict(assume or {}))
-    target = target_of(estimator, y, data)
-    for method, other in methods_of(methods, dtype, density):
-        walk.call(estimator, method, other or data, target if other is None else target_of(estimator, None, other))
+    given.check_classes(classes)
+    given.check_assumed(assume or {})
+    format_ = given.format_of(dtype)
+    data = given.data_of(X, format_, nnz, density)
+    walk = Walk(classes=classes or given.labels_in(estimator, y), given=dict(assume or {}))
+    target = given.target_of(estimator, y, data)
+    given.check_fit(estimator, data, target)
+    for method, other in given.methods_of(methods, format_, density):
+        if other is not None and PHASES[method] != "fit":
+            given.check_columns(f"{type(estimator).__name__}.{method}", data, other)
+        about = target if other is None else given.target_of(estimator, None, other)
+        walk.call(estimator, method, other or data, about)
     if unused := [key for key in walk.given if key not in walk.asked]:
         asked = ", ".join(sorted(walk.asked)) or "nothing"
         raise BitwattError(f"assume: nobody asked for {', '.join(map(repr, unused))}; asked for was {asked}")

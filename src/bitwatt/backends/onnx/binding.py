@@ -65,6 +65,10 @@ class Bound:
             rank, wanted = len(_dims(given)), self.shapes.get(given.name)
             if wanted is not None and given.type.tensor_type.HasField("shape") and rank != len(wanted):
                 raise BitwattError(f"{given.name!r} has {rank} dimensions, not {len(wanted)}: {wanted}")
+            fixed = [dim.dim_value for dim in _dims(given)]
+            if any(0 < length != size for length, size in zip(fixed, wanted or (), strict=False)):
+                lengths = ", ".join(str(length or "any") for length in fixed)
+                raise BitwattError(f"{given.name!r} is {lengths} in the model, not {', '.join(map(str, wanted or ()))}")
         names = {given.name for given in fed} | {name for node in graph.node for name in node.output}
         symbols = {name for given in fed for dim in _dims(given) for name in _NAME.findall(_symbol(dim))}
         if unknown := sorted((set(self.shapes) - names) | (set(self.symbols) - symbols)):

@@ -10,7 +10,7 @@ from typing import Any
 
 from bitwatt.backends.sklearn import facts
 from bitwatt.backends.sklearn.apriori.registry import FITS, UnassumedError, handler_of, inner_of, reason_of
-from bitwatt.backends.sklearn.names import LIBRARIES, PHASES, op_name, public_name
+from bitwatt.backends.sklearn.names import LIBRARIES, PHASES, library_of, op_name, own_name, public_name
 from bitwatt.ledger import Ledger
 from bitwatt.records import Layer, Op, TensorSpec
 
@@ -238,7 +238,9 @@ class Walk:
         if reason:
             told, overload = {"unassumed": reason, data: one.X}, "unassumed"
             self.notes.setdefault(f"{type(one.estimator).__name__}.{one.method}: not estimated, {reason}", None)
-        name = op_name(type(one.estimator), one.method, function)
+        kind = type(one.estimator)
+        named = op_name if library_of(kind) in LIBRARIES or not hasattr(function, "__qualname__") else own_name
+        name = named(kind, one.method, function)
         op = Op(name, tuple(told.items()), (out,) if out is not None else (), overload)
         self.ledger.add(self._phase, one.scope, op, one.times)
         self.layers.setdefault(one.scope, Layer(type(one.estimator).__name__))

@@ -36,10 +36,65 @@ def spec_of(value: Any, dtype: str) -> TensorSpec:
     return found
 
 
+def format_of(dtype: Any) -> str | None:
+    """The name of a number format, given as a name or as numpy's."""
+    if dtype is None:
+        return None
+    import numpy as np  # here already, where there is an estimator
+
+    try:
+        name = str(np.dtype(dtype).name)
+    except TypeError:
+        name = ""
+    if not name.startswith(("float", "int", "uint", "bool", "object")):
+        raise BitwattError(f"dtype={dtype!r} is no number format: write 'float32', numpy.int64, ...")
+    return name
+
+
 def data_of(X: Any, dtype: str | None, nnz: int | None, density: float | None) -> TensorSpec:
     spec = spec_of(X, dtype or "float64")
+    if density is not None and not 0 <= density <= 1:
+        raise BitwattError(f"density={density}: it is the share of X that is stored, 0 to 1")
     stored = round(density * math.prod(spec.shape)) if density is not None else nnz
+    if stored is not None and not 0 <= stored <= math.prod(spec.shape):
+        raise BitwattError(f"nnz={stored}: X has {math.prod(spec.shape):,} elements")
     return TensorSpec(spec.shape, dtype or spec.dtype, spec.nnz if stored is None else stored)
+
+
+def check_classes(classes: Any) -> None:
+    if classes is not None and (isinstance(classes, bool) or not isinstance(classes, int) or classes < 2):
+        raise BitwattError(f"classes={classes!r}: it is the number of labels in y, 2 or more")
+
+
+def check_fit(estimator: Any, X: TensorSpec, y: TensorSpec | None) -> None:
+    """Data that the estimator itself would refuse."""
+    dimensions = len(X.shape)
+    if (dimensions > 2 or dimensions == 1) and not _takes(estimator, dimensions):
+        raise BitwattError(f"{type(estimator).__name__} takes rows and columns, not an X of shape {X.shape}")
+    if y is not None and y.shape and X.shape and y.shape[0] != X.shape[0]:
+        raise BitwattError(f"X has {X.shape[0]:,} rows and y {y.shape[0]:,}")
+
+
+def _takes(estimator: Any, dimensions: int) -> bool:
+    """Text comes as a list of documents, and some take a column as such: their tags say so, where they have any."""
+    tags = getattr(estimator, "__sklearn_tags__", None)
+    wanted = tags().input_tags if tags is not None else None
+    if wanted is None:
+        return True
+    return bool(
+        wanted.one_d_array or wanted.string or not wanted.two_d_array if dimensions == 1 else wanted.three_d_array
+    )
+
+
+def check_columns(name: str, fitted: TensorSpec, X: TensorSpec) -> None:
+    if len(fitted.shape) == len(X.shape) == 2 and fitted.shape[1] != X.shape[1]:
+        raise BitwattError(f"{name} on {X.shape[1]:,} columns, after a fit on {fitted.shape[1]:,}")
+
+
+def check_assumed(assume: Mapping[str, Any]) -> None:
+    for name, value in assume.items():
+        if isinstance(value, (int, float)) and not value >= 0:
+            raise BitwattError(f"assume: {name}={value} is no amount")
 
 
 def target_of(estimator: Any, y: Any, X: TensorSpec) -> TensorSpec | None:
