@@ -18,7 +18,6 @@ import bitwatt
 from bitwatt.backends.torch import watch
 from bitwatt.passing import is_passing
 
-
 #: Python itself drops an error that comes while an object is taken down; of ours none may be lost beside that.
 DROPPED = 3
 

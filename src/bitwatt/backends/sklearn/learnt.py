@@ -108,6 +108,8 @@ def _comparing(names: tuple[str, ...]) -> Same:
 Marked = tuple[Callable[[Mapping[str, Any]], tuple[Any, ...]], Same]
 #: Of attributes of other classes only the identity is kept: they may hold on to their estimator.
 _HELD = frozenset({ndarray, int, bool, str, type(None)})
+#: What scikit-learn lends an estimator while it is fitted by another one.
+_PASSED = frozenset({"_parent_callback_ctx", "_callback_fit_ctx", "_skl_callbacks"})
 #: Of these it is told only that they are there.
 _FLOATS = frozenset({float, float64})
 
@@ -244,7 +246,7 @@ class Kind:
         one = self.last
         marks = one.marks(held) if one is not None and one.keys == [*held] else None
         if one is None or marks is None:
-            private = [name for name in held if name[:1] == "_" and name not in self.parameters]
+            private = [name for name in held if name[:1] == "_" and name not in self.parameters and name not in _PASSED]
             one = self.last = Holding(held, self.passing, tuple(private) if self.readers else ())
             marks = one.marks(held)
             assert marks is not None  # they were written for it
