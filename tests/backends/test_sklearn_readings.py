@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import bitwatt
-from bitwatt.backends.sklearn import facts, methods, probes, specs
+from bitwatt.backends.sklearn import facts, learnt, methods, probes, specs
 from bitwatt.backends.sklearn.frames import TOP, framed
 from bitwatt.backends.sklearn.learnt import Kind
 from bitwatt.backends.sklearn.readers import linear, trees
@@ -371,3 +372,20 @@ def test_objects_without_attributes_have_nothing_to_tell_and_others_of_their_kin
     assert specs.told(names) is specs.UNKNOWN
     names.shape, names.dtype = (2, 3), np.dtype("f4")
     assert specs.told(names).shape == (2, 3)
+
+
+def test_in_a_search_estimators_are_read_as_the_last_of_their_class_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """scikit-learn lends them attributes while they are fitted, which are gone when they predict."""
+    made: list[list[str]] = []
+    make = learnt.Holding.__init__
+
+    def counted(one: learnt.Holding, held: Any, *more: Any) -> None:
+        made.append([*held])
+        make(one, held, *more)
+
+    monkeypatch.setattr(learnt.Holding, "__init__", counted)
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    y = (X[:, 0] > 0).astype(int)
+    with bitwatt.measure(keep=False, meter=False):
+        GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0, 10.0]}, cv=5, refit=False).fit(X, y)
+    assert len(made) <= 3  # its own, that of the labels, that of the search

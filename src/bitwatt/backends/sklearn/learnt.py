@@ -109,7 +109,7 @@ Marked = tuple[Callable[[Mapping[str, Any]], tuple[Any, ...]], Same]
 #: Of attributes of other classes only the identity is kept: they may hold on to their estimator.
 _HELD = frozenset({ndarray, int, bool, str, type(None)})
 #: What scikit-learn lends an estimator while it is fitted by another one.
-_PASSED = frozenset({"_parent_callback_ctx", "_callback_fit_ctx", "_skl_callbacks"})
+_PASSED = frozenset({"_parent_callback_ctx", "_callback_fit_ctx", "_skl_callbacks", "_skl_callbacks_to_teardown"})
 #: Of these it is told only that they are there.
 _FLOATS = frozenset({float, float64})
 
