@@ -42,7 +42,7 @@ class _Finder(MetaPathFinder):
             try:
                 execute(module)
             finally:
-                del self.importing[spec.name]
+                self.importing.pop(spec.name, None)
             for callback in list(self.callbacks.get(spec.name, ())):
                 callback()
 
