@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 
 import measuring
+import numpy as np
 import pytest
 import torch
 from replay_programs import mlp, train
@@ -64,6 +65,18 @@ def test_errors_of_signal_handlers_reach_the_program(exactness: str, alarm: Call
         assert interrupted(100, OutOfTimeError, lambda: train(model, optimizer)) >= 100 - DROPPED
     assert session.run is not None
     assert not [note for note in session.run.notes if "OutOfTime" in note]
+
+
+def test_they_do_from_estimators_too(alarm: Callable[..., object]) -> None:
+    from sklearn.linear_model import LinearRegression
+
+    alarm(out_of_time)
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    model = LinearRegression().fit(X, X[:, 0])
+    with bitwatt.measure(keep=False, meter=False) as session:
+        assert interrupted(200, OutOfTimeError, lambda: model.predict(X)) >= 200 - DROPPED
+    assert session.run is not None
+    assert not [note for note in session.run.notes if "could not be recorded" in note]
 
 
 @pytest.mark.parametrize("exactness", ["always", "auto"])

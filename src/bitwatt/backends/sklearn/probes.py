@@ -17,6 +17,7 @@ from bitwatt.backends.sklearn.frames import TOP
 from bitwatt.backends.sklearn.names import LIBRARIES
 from bitwatt.backends.sklearn.standins import put_back, standing_in
 from bitwatt.imports import is_imported, is_under_way, when_imported
+from bitwatt.passing import handed_on
 
 #: From the arguments of a call and its result to the sizes that its cost depends on; None where nothing is to be told
 #: (only for probes that look `before` the call).
@@ -387,5 +388,6 @@ def _around(one: Probe, function: Any) -> Any:
 
 def _lost(name: str, error: Exception) -> tuple[Any, ...]:
     """The fit comes first; its count is then a lower bound, and says so."""
+    handed_on(error)
     _notes[0].setdefault(f"{name} could not be counted: {type(error).__name__}: {error}", None)
     return (name, "unknown")

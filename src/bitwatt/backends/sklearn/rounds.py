@@ -18,6 +18,7 @@ from bitwatt.backends.sklearn.frames import TOP, Frame, framed
 from bitwatt.backends.sklearn.standins import is_at_work, put_back, standing_in, stood_for
 from bitwatt.context import Context, Token, current, phase_path
 from bitwatt.ledger import Row
+from bitwatt.passing import handed_on
 from bitwatt.records import Op
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ def _watched(watch: EstimatorWatch, library: str, name: str, original: Any, tell
         try:
             told, own = tell(self, *args, **kwargs)
         except Exception as error:  # the training comes first
+            handed_on(error)
             watch.notes.setdefault(f"{name} could not be counted: {type(error).__name__}: {error}", None)
             return result
         facts.outdated(self)

@@ -18,6 +18,7 @@ from bitwatt.backends.sklearn.plans import FITS, Plan
 from bitwatt.backends.text import TORCH, _torch_state
 from bitwatt.context import Context, Token, left, phase_path
 from bitwatt.ledger import Ledger, Row
+from bitwatt.passing import handed_on
 from bitwatt.records import Layer
 
 #: Remarks that are kept: their texts may hold what differs each time.
@@ -144,6 +145,7 @@ class EstimatorWatch:
         self.clock(frame, context)
 
     def lost(self, name: str, error: Exception) -> None:
+        handed_on(error)
         note = f"{name} could not be recorded: {type(error).__name__}: {error}"
         if note not in self.notes and len(self.notes) < _NOTES:
             self.notes[note] = None
