@@ -252,7 +252,8 @@ def test_forked_children_that_fit_keep_silent() -> None:
         Ridge().fit(X, Y)
     assert session.run is not None
     assert counted(session.run) == {RIDGE: 2}
-    assert session.run.notes == ()
+    said = [note for note in session.run.notes if not note.startswith("child processes used")]  # where that took long
+    assert said == []
 
 
 @pytest.mark.parametrize("tasks", [list, iter])
