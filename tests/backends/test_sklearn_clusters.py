@@ -53,7 +53,8 @@ def counts(run: bitwatt.Run) -> tuple[Any, ...]:
     for row in run.ledger:
         calls[row.phase, row.scope, row.op.name] += row.calls
     flops, bops = bitwatt.totals(run), bitwatt.totals(run, "bops")
-    notes = [note for note in run.notes if not note.startswith("child processes used")]  # clusters have work of their own
+    # clusters have work of their own
+    notes = [note for note in run.notes if not note.startswith("child processes used")]
     return calls, flops.by("phase", "scope", "op"), flops.total, bops.total, run.layers, notes
 
 
